@@ -1,0 +1,92 @@
+"""The only place where Python asks for the time. Instants are whole milliseconds since 1970, UTC."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+def to_datetime(millis: int) -> datetime:
+    return datetime.fromtimestamp(millis / 1000, UTC)
+
+
+def to_millis(instant: datetime) -> int:
+    if instant.tzinfo is None:
+        raise ValueError(f"{instant.isoformat()} has no time zone; give an aware datetime, e.g. with tzinfo=UTC")
+    return round(instant.timestamp() * 1000)
+
+
+class Clock(Protocol):
+    def now(self) -> int:
+        """Wall clock in milliseconds."""
+
+    def monotonic(self) -> float:
+        """Seconds that never run backwards; only differences mean anything."""
+
+    async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
+        """Wait until the event is set or the time has passed; True when the event was set."""
+
+
+class SystemClock:
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
+        if event.is_set():
+            return True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        return event.is_set()
+
+
+class ManualClock:
+    """A clock that moves only when a test moves it."""
+
+    def __init__(self, now: int = 1_800_000_000_000) -> None:
+        self._now = now
+        self._monotonic = 0.0
+        self._sleepers: list[tuple[float, asyncio.Event]] = []
+
+    def now(self) -> int:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._monotonic
+
+    async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
+        if event.is_set() or (seconds is not None and seconds <= 0):
+            await asyncio.sleep(0)
+            return event.is_set()
+        if seconds is None:
+            await event.wait()
+            return True
+        over = asyncio.Event()
+        sleeper = (self._monotonic + seconds, over)
+        self._sleepers.append(sleeper)
+        waits = [asyncio.ensure_future(event.wait()), asyncio.ensure_future(over.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._sleepers.remove(sleeper)
+            for waiting in waits:
+                waiting.cancel()
+        return event.is_set()
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass: both clocks move and sleepers that are due wake up."""
+        self._now += round(seconds * 1000)
+        self._monotonic += seconds
+        for due, over in self._sleepers:
+            if due <= self._monotonic:
+                over.set()
+
+    def step(self, seconds: float) -> None:
+        """Step the wall clock alone, as an administrator or NTP would."""
+        self._now += round(seconds * 1000)

@@ -1,0 +1,88 @@
+"""Every error Ulak raises, grouped by what the caller should do about it.
+
+A class's docstring is its default message. Driver errors are translated where the driver is, and nowhere else.
+"""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """Something went wrong in Ulak."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message if message is not None else (type(self).__doc__ or "").strip())
+
+
+class Invalid(Error):
+    """The input is not acceptable; correct it and try again."""
+
+    def __init__(self, message: str | None = None, *, fields: list[tuple[str, str]] | None = None) -> None:
+        super().__init__(message)
+        self.fields = fields or []
+
+
+class NotFound(Error):
+    """There is no such thing."""
+
+
+class Conflict(Error):
+    """The request does not fit the present state; read it again."""
+
+
+class Duplicate(Conflict):
+    """A live job of this kind already has that unique key."""
+
+    def __init__(self, message: str | None = None, *, existing_id: int | None = None) -> None:
+        super().__init__(message)
+        self.existing_id = existing_id
+
+
+class IllegalTransition(Conflict):
+    """That step is not allowed from the present state."""
+
+
+class LeaseLost(Conflict):
+    """The work was taken over by a newer attempt; this result is not kept."""
+
+
+class Refused(Error):
+    """Refused for now: a bound is reached; try again later."""
+
+    def __init__(self, message: str | None = None, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class Unavailable(Error):
+    """A part that is needed does not answer; try again later.
+
+    `outcome` is "no" when nothing was done and "unknown" when a commit's reply was lost.
+    """
+
+    def __init__(self, message: str | None = None, *, outcome: str = "no") -> None:
+        super().__init__(message or "A part that is needed does not answer; try again later.")
+        self.outcome = outcome
+
+
+class Misconfigured(Error):
+    """The configuration does not allow this; change it and start again."""
+
+
+class Failure(Error):
+    """A handler's attempt failed; the subclass tells the worker what to do next."""
+
+
+class Transient(Failure):
+    """It may work later: try again with backoff."""
+
+
+class Permanent(Failure):
+    """It will never work: to the dead letters at once."""
+
+
+class Throttled(Failure):
+    """The other side asked us to slow down."""
+
+    def __init__(self, message: str | None = None, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
