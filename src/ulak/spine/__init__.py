@@ -1,0 +1,1 @@
+"""The spine: jobs, timers, events and outcomes that every room stands on."""

@@ -1,0 +1,27 @@
+"""Rates per kind as a token bucket in the store: exact for all instances together, touched only by kinds that have one."""
+
+from __future__ import annotations
+
+from ulak.spine.query import Queries
+from ulak.spine.store import Tx
+
+sql = Queries(__package__)
+
+
+def spend(tx: Tx, kind: str, rate_per_second: float, wanted: int) -> tuple[int, float]:
+    """Take up to `wanted` tokens; answers (taken, seconds until the next token when none is left)."""
+    burst = max(rate_per_second, 1.0)
+    tx.run(sql.open_budget, kind=kind, tokens=burst, now=tx.now)
+    row = tx.one(sql.read_budget, kind=kind)
+    assert row is not None  # opened above, in this transaction
+    tokens, filled_at = row
+    tokens = min(burst, tokens + max(tx.now - filled_at, 0) / 1000 * rate_per_second)
+    taken = min(wanted, int(tokens))
+    tokens -= taken
+    tx.run(sql.save_budget, kind=kind, tokens=tokens, now=tx.now)
+    return taken, 0.0 if taken == wanted else (1 - min(tokens, 0.999)) / rate_per_second
+
+
+def refund(tx: Tx, kind: str, tokens: int) -> None:
+    """Give back what was taken but not used."""
+    tx.run(sql.refund_budget, kind=kind, tokens=tokens)

@@ -1,0 +1,39 @@
+"""Cancelling: at once while a job waits; by a mark that its worker sees while it runs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ulak.spine.job import LEASED, Word
+from ulak.spine.query import Queries
+from ulak.spine.slots import hand_on
+from ulak.spine.store import Line, Tx, Verb
+
+sql = Queries(__package__)
+
+Cancelled = Literal["cancelled", "cancelling", "finished"]
+
+
+def cancel(tx: Tx, identifier: int) -> Cancelled:
+    found = tx.one(sql.read_state, id=identifier)
+    if found is not None and found[2] is not None:
+        tx.lock_keys([found[2]])
+        found = tx.one(sql.read_state, id=identifier)
+    if found is None:
+        return "finished"
+    state, kind, key, slot, _ = found
+    if state == LEASED:
+        tx.run(sql.mark_cancelled, id=identifier, now=tx.now)
+        tx.buffers.cancelled.append(identifier)
+        return "cancelling"
+    tx.run(sql.keep_past, outcome=Word.CANCELLED.value, ids=[identifier], now=tx.now)
+    tx.run(sql.delete_jobs, ids=[identifier])
+    tx.emit(Word.CANCELLED, identifier, kind)
+    tx.count(Word.CANCELLED, kind)
+    tx.leave(kind, 1)
+    if key is not None and slot is not None:
+        hand_on(tx, [(key, slot)])
+    return "cancelled"
+
+
+CANCEL: Verb[int, Cancelled] = Verb(Line.UNIT, lambda tx, items: [cancel(tx, identifier) for identifier in items])

@@ -1,0 +1,138 @@
+"""Taking work: a claim is also the start mark, because only what can start now is claimed.
+
+Shares instead of strict priority: an eighth of what is taken rotates over the lower levels, so LOW still moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ulak.spine.budget import refund, spend
+from ulak.spine.job import Lease, Priority, Word
+from ulak.spine.query import Queries
+from ulak.spine.settle import finish_expired
+from ulak.spine.store import Line, Tx, Verb
+
+sql = Queries(__package__)
+
+SHARE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """Room for one kind: how many, at which levels there may be work, and its rate if it has one."""
+
+    kind: str
+    room: int
+    levels: tuple[int, ...]
+    rate_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    owner: int
+    wants: tuple[Want, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What was taken, and the levels that were found to be empty."""
+
+    leases: list[Lease] = field(default_factory=list)
+    dry: list[tuple[str, int]] = field(default_factory=list)
+    rate_wait_seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Rotation:
+    """Decides, claim by claim, which lower level is favoured and with how much."""
+
+    _claimed: int = 0
+    _turn: int = 0
+
+    def favour(self, room: int, levels: tuple[int, ...]) -> tuple[int, int]:
+        """(level, how many): the part of this claim that goes to a lower level before strict order rules."""
+        lower = levels[1:]
+        if not lower:
+            return (levels[0], 0) if levels else (Priority.NORMAL, 0)
+        self._claimed += room
+        share, self._claimed = divmod(self._claimed, SHARE)
+        self._turn += 1
+        return lower[self._turn % len(lower)], min(share, room)
+
+
+def _claim(tx: Tx, demand: Demand, rotations: dict[str, Rotation]) -> Claimed:
+    answer = Claimed()
+    for want in demand.wants:
+        room = want.room
+        if want.rate_per_second is not None:
+            room, wait = spend(tx, want.kind, want.rate_per_second, room)
+            if wait:
+                answer.rate_wait_seconds[want.kind] = wait
+        unused = _claim_kind(tx, demand.owner, want, room, rotations.setdefault(want.kind, Rotation()), answer)
+        if unused and want.rate_per_second is not None:
+            refund(tx, want.kind, unused)
+    _note_started(tx, answer)
+    return answer
+
+
+def _claim_kind(tx: Tx, owner: int, want: Want, room: int, rotation: Rotation, answer: Claimed) -> int:
+    level, share = rotation.favour(room, want.levels)
+    for prio, number in [(level, share), *((prio, room) for prio in want.levels)]:
+        limit = min(number, room)
+        if limit <= 0 or (want.kind, prio) in answer.dry:
+            continue
+        rows = tx.all(sql.claim_jobs, owner=owner, kind=want.kind, prio=prio, n=limit, now=tx.now)
+        answer.leases.extend(sorted(map(Lease._make, rows)))
+        room -= len(rows)
+        if len(rows) < limit:
+            answer.dry.append((want.kind, prio))
+    return room
+
+
+def _note_started(tx: Tx, answer: Claimed) -> None:
+    late = [lease for lease in answer.leases if lease.expires_at is not None and lease.expires_at <= tx.now]
+    if late:
+        finish_expired(tx, late)
+        answer.leases[:] = [lease for lease in answer.leases if lease not in late]
+    for lease in answer.leases:
+        tx.buffers.events.append((Word.STARTED, lease.id, lease.kind, lease.attempt))
+
+
+class Claimer:
+    """The claim verb with the memory of one worker's rotations."""
+
+    def __init__(self) -> None:
+        rotations: dict[str, Rotation] = {}
+        self.verb: Verb[Demand, Claimed] = Verb(
+            Line.CLAIM, lambda tx, items: [_claim(tx, demand, rotations) for demand in items]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SuspectDemand:
+    """Jobs that were running when a process died. With `alone`, those that must have the process to themselves."""
+
+    owner: int
+    kinds: tuple[str, ...]
+    number: int
+    alone: bool
+
+
+ALONE_FROM_CRASHES = 2
+
+
+def _claim_suspects(tx: Tx, demand: SuspectDemand) -> list[Lease]:
+    least, most = (ALONE_FROM_CRASHES, 1_000_000) if demand.alone else (1, ALONE_FROM_CRASHES - 1)
+    rows = tx.all(
+        sql.claim_suspects, owner=demand.owner, kinds=list(demand.kinds), n=demand.number, least=least, most=most, now=tx.now
+    )
+    answer = Claimed(sorted(map(Lease._make, rows)))
+    _note_started(tx, answer)
+    return answer.leases
+
+
+CLAIM_SUSPECTS: Verb[SuspectDemand, list[Lease]] = Verb(
+    Line.CLAIM, lambda tx, items: [_claim_suspects(tx, demand) for demand in items]
+)
+

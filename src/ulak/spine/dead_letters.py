@@ -1,0 +1,83 @@
+"""Dead letters: browse, edit, send again (one, by filter, at a rate, dry run first), or drop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ulak import codec
+from ulak.errors import Invalid, NotFound
+from ulak.spine.enqueue import enqueue_owed
+from ulak.spine.job import READY, Row, Word
+from ulak.spine.query import Queries
+from ulak.spine.settle import note_entry
+from ulak.spine.store import Line, Tx, Verb
+
+sql = Queries(__package__)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which dead letters: all fields that are given must fit. `contains` looks in the cause."""
+
+    kind: str | None = None
+    error_class: str | None = None
+    contains: str | None = None
+    died_before: int | None = None
+    died_after: int | None = None
+
+
+def find_ids(tx: Tx, wanted: Filter, after: int, limit: int) -> list[int]:
+    rows = tx.all(
+        sql.find_dead,
+        kind=wanted.kind,
+        error_class=wanted.error_class,
+        contains=None if wanted.contains is None else f"%{wanted.contains}%",
+        died_before=wanted.died_before,
+        died_after=wanted.died_after,
+        after=after,
+        n=limit,
+    )
+    return [identifier for (identifier,) in rows]
+
+
+def redrive(tx: Tx, ids: list[int], due_at: int | None = None) -> list[int]:
+    """Put dead letters back to work under their old ids, with fresh attempts; answers which were there."""
+    rows = tx.all(sql.take_dead, ids=ids)
+    back = []
+    for (identifier, kind, key, slots, prio, epoch, accepted_at, expires_at, unique_key, continuation, hold, note, payload) in rows:
+        row = Row(identifier, kind, key, slots, None, prio, due_at or tx.now, READY, accepted_at, _unexpired(expires_at, tx.now),
+                  unique_key, continuation, hold, payload)  # fmt: skip
+        if unique_key is not None and tx.all(sql.find_unique, kind=kind, keys=[unique_key]):
+            continue
+        enqueue_owed(tx, [row])
+        entry = note_entry(tx.now, Word.REDRIVEN, 0)
+        tx.run(sql.restore_job, id=identifier, epoch=epoch, note=(note or "") + entry)
+        tx.run(sql.delete_dead, ids=[identifier])
+        tx.count(Word.REDRIVEN, kind)
+        tx.count(Word.ACCEPTED, kind, -1)
+        tx.emit(Word.REDRIVEN, identifier, kind)
+        back.append(identifier)
+    return back
+
+
+def _unexpired(expires_at: int | None, now: int) -> int | None:
+    """A person asked for it now, so an expiry that has passed meanwhile no longer holds."""
+    return None if expires_at is not None and expires_at <= now else expires_at
+
+
+def edit(tx: Tx, identifier: int, payload: bytes) -> None:
+    """Replace a dead letter's payload, before it is sent again."""
+    try:
+        codec.decode(payload)
+    except ValueError as error:
+        raise Invalid(f"the new payload of dead letter {identifier} is not JSON: {error}") from error
+    if not tx.run(sql.edit_dead, id=identifier, payload=payload):
+        raise NotFound(f"no dead letter {identifier}; it may have been sent again already")
+
+
+def drop(tx: Tx, identifier: int) -> None:
+    if not tx.run(sql.delete_dead, ids=[identifier]):
+        raise NotFound(f"no dead letter {identifier}; it may have been sent again already")
+
+
+REDRIVE: Verb[list[int], list[int]] = Verb(Line.UNIT, lambda tx, items: [redrive(tx, ids) for ids in items])

@@ -1,0 +1,139 @@
+"""Accepting jobs: many callers' rows in one statement, with unique keys, slots and the bound decided in the transaction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ulak.spine.job import BEHIND, DEFERRED, READY, Row, Word
+from ulak.spine.query import Queries
+from ulak.spine.slots import occupied_slots, take_slot
+from ulak.spine.store import Line, Tx, Verb
+
+sql = Queries(__package__)
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """Nothing was taken: the bound of this kind is reached."""
+
+    kind: str
+
+
+# For each row the id of the live job: the row's own, or the one that already holds its unique key.
+Accepted = list[int]
+
+
+def enqueue_rows(tx: Tx, rows: Sequence[Row]) -> Accepted | Full:
+    """Enqueue all rows or, at a bound, none. Rooms call this inside their own units."""
+    return _enqueue_batches(tx, [rows])[0]
+
+
+def enqueue_owed(tx: Tx, rows: list[Row]) -> None:
+    """Enqueue what is owed already (a continuation, a redrive): the bound does not hold it back."""
+    for row in rows:
+        tx.leave(row.kind, -1)
+    _insert(tx, rows)
+
+
+def _enqueue_batches(tx: Tx, batches: list[Sequence[Row]]) -> list[Accepted | Full]:
+    existing = _existing(tx, batches)
+    verdicts: list[Accepted | Full] = []
+    fresh: list[Row] = []
+    for batch in batches:
+        verdict, taken = _decide(tx, batch, existing)
+        verdicts.append(verdict)
+        fresh.extend(taken)
+    if fresh:
+        _insert(tx, fresh)
+    return verdicts
+
+
+def _existing(tx: Tx, batches: list[Sequence[Row]]) -> dict[tuple[str, str], int]:
+    """Live jobs that hold a unique key which some row asks for."""
+    wanted: dict[str, list[str]] = {}
+    for batch in batches:
+        for row in batch:
+            if row.unique_key is not None:
+                wanted.setdefault(row.kind, []).append(row.unique_key)
+    found: dict[tuple[str, str], int] = {}
+    for kind, keys in sorted(wanted.items()):
+        tx.lock_keys([f"unique:{kind}:{key}" for key in sorted(set(keys))])
+        for identifier, _, key in tx.all(sql.find_unique, kind=kind, keys=keys):
+            found[(kind, key)] = identifier
+    return found
+
+
+def _decide(tx: Tx, batch: Sequence[Row], existing: dict[tuple[str, str], int]) -> tuple[Accepted | Full, list[Row]]:
+    if len(batch) == 1 and batch[0].unique_key is None:
+        row = batch[0]
+        return ([row.id], [row]) if tx.admit(row.kind, 1) else (Full(row.kind), [])
+    return _decide_many(tx, batch, existing)
+
+
+def _decide_many(
+    tx: Tx, batch: Sequence[Row], existing: dict[tuple[str, str], int]
+) -> tuple[Accepted | Full, list[Row]]:
+    ids: Accepted = []
+    fresh: list[Row] = []
+    claimed: dict[tuple[str, str], int] = {}
+    for row in batch:
+        name = None if row.unique_key is None else (row.kind, row.unique_key)
+        holder = None if name is None else existing.get(name, claimed.get(name))
+        ids.append(row.id if holder is None else holder)
+        if holder is None:
+            fresh.append(row)
+            if name is not None:
+                claimed[name] = row.id
+    demand = Counter(row.kind for row in fresh)
+    for kind, number in demand.items():
+        if not tx.admit(kind, number):
+            for other in demand:
+                if other == kind:
+                    break
+                tx.leave(other, demand[other])
+            return Full(kind), []
+    existing.update(claimed)
+    return ids, fresh
+
+
+def _insert(tx: Tx, rows: list[Row]) -> None:
+    now = tx.now
+    if any(row.key is not None for row in rows):
+        rows = _with_slots(tx, rows)
+    placed: list[Row] = []
+    emit, wake = tx.buffers.events.append, tx.buffers.ready.add
+    for row in rows:
+        if row.due_at > now and row.state == READY:
+            row = row._replace(state=DEFERRED)
+        if row.state == DEFERRED:
+            tx.wake_at(row.due_at)
+        elif row.state == READY:
+            wake((row.kind, row.prio))
+        placed.append(row)
+        emit((Word.ACCEPTED, row.id, row.kind, row.key))
+    tx.many(sql.insert_jobs, placed)
+    for kind, number in Counter(row.kind for row in placed).items():
+        tx.count(Word.ACCEPTED, kind, number)
+
+
+def _with_slots(tx: Tx, rows: list[Row]) -> list[Row]:
+    """Keyed jobs that are due get a slot or stand behind; deferred ones join the line when they become due."""
+    joining = [row.key for row in rows if row.key is not None and row.due_at <= tx.now]
+    if not joining:
+        return rows
+    taken = occupied_slots(tx, joining)
+    # Where callers enqueue in their own transactions, a job may stand behind a slot that is still to be handed on.
+    busy = {found[0] for found in tx.all(sql.find_behind, keys=sorted(set(joining)))} if tx.shared else set()
+    return [_with_slot(row, taken, busy, tx.now) for row in rows]
+
+
+def _with_slot(row: Row, taken: dict[str, set[int]], busy: set[str], now: int) -> Row:
+    if row.key is None or row.due_at > now:
+        return row
+    slot = None if row.key in busy else take_slot(taken, row.key, row.slots)
+    return row._replace(slot=slot, state=BEHIND if slot is None else READY)
+
+
+ENQUEUE: Verb[Sequence[Row], Accepted | Full] = Verb(Line.ENQUEUE, _enqueue_batches)

@@ -1,0 +1,156 @@
+"""What a job is: the states and words of its life, the form in which it is enqueued, and the form a handler sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from typing import Any, Literal, NamedTuple
+
+OnUncertain = Literal["resend", "hold"]
+
+
+class Priority(IntEnum):
+    URGENT = 0
+    HIGH = 1
+    NORMAL = 2
+    LOW = 3
+
+
+class State(IntEnum):
+    """Where a live job stands. Finished jobs leave the table for `past` or `dead`."""
+
+    READY = 0
+    DEFERRED = 1
+    LEASED = 2
+    BEHIND = 3  # its key has no free slot
+    SUSPECT = 4  # ready, but it was running when a process died
+
+
+# The same as plain numbers: drivers bind these without asking what an enum is.
+READY, DEFERRED, LEASED, BEHIND, SUSPECT = (int(state) for state in State)
+
+
+class Word(StrEnum):
+    """The words of a job's life: one list for events, counters, timelines, API and docs."""
+
+    ACCEPTED = "accepted"
+    STARTED = "started"
+    DONE = "done"
+    RETRIED = "retried"
+    SNOOZED = "snoozed"
+    RELEASED = "released"
+    UNCERTAIN = "uncertain"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    DEAD = "dead"
+    REDRIVEN = "redriven"
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to enqueue.
+
+    `key` with `slots` bounds how many jobs of that key run at once: 1 is strict order per key, more is a bulkhead.
+    `continuation` is a job kind that is enqueued with the outcome, in the transaction that settles this job.
+    """
+
+    kind: str
+    payload: Any = None
+    priority: Priority = Priority.NORMAL
+    key: str | None = None
+    slots: int = 1
+    delay_seconds: float | None = None
+    due_at: datetime | None = None
+    expires_at: datetime | None = None
+    unique_key: str | None = None
+    continuation: str | None = None
+    on_uncertain: OnUncertain = "resend"
+
+
+class Row(NamedTuple):
+    """A new job as the store takes it. The order is that of insert_jobs.sql."""
+
+    id: int
+    kind: str
+    key: str | None
+    slots: int
+    slot: int | None
+    prio: int
+    due_at: int
+    state: int
+    accepted_at: int
+    expires_at: int | None
+    unique_key: str | None
+    continuation: str | None
+    hold: int
+    payload: bytes
+
+
+class Lease(NamedTuple):
+    """A claimed job as the store hands it out. The order is that of claim_jobs.sql."""
+
+    id: int
+    epoch: int
+    kind: str
+    key: str | None
+    prio: int
+    attempt: int
+    crashes: int
+    accepted_at: int
+    due_at: int
+    expires_at: int | None
+    payload: bytes
+
+
+@dataclass(slots=True)
+class Job:
+    """A job as its handler sees it."""
+
+    id: int
+    kind: str
+    payload: Any
+    attempt: int
+    epoch: int
+    key: str | None = None
+    priority: Priority = Priority.NORMAL
+    crashes: int = 0
+    accepted_at: int = 0
+    started_at: int = 0
+
+    @property
+    def uncertain(self) -> bool:
+        """An earlier attempt was cut off by a crash: it may have had its effect."""
+        return self.crashes > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One step in a job's timeline."""
+
+    at: int
+    word: str
+    attempt: int
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A job as an observer sees it, live or finished."""
+
+    id: int
+    kind: str
+    status: str
+    key: str | None
+    priority: Priority
+    attempt: int
+    crashes: int
+    accepted_at: int
+    due_at: int | None
+    started_at: int | None
+    settled_at: int | None
+    expires_at: int | None
+    unique_key: str | None
+    payload: Any
+    detail: Any
+    timeline: tuple[Entry, ...]

@@ -1,0 +1,70 @@
+"""What a handler answers. Outcomes are values; an exception is a failed attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ulak.spine.store import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Finished. `unit`, if given, runs in the transaction that settles the job: database only, and re-runnable."""
+
+    result: Any = None
+    unit: Callable[[Tx], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Not yet: try again, after the given time or the kind's backoff. The attempt counts."""
+
+    after_seconds: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    """Not now: come back later. The attempt does not count."""
+
+    seconds: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop for good, on purpose."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """Give up: to the dead letters with a cause. Handlers say this by raising `Permanent`."""
+
+    cause: str
+    error_class: str = "permanent"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Hand back work that did not start; nothing is charged."""
+
+
+Outcome = Done | Retry | Snooze | Cancel | Dead | Release
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """An outcome on its way to the store, fenced by (id, epoch)."""
+
+    id: int
+    epoch: int
+    kind: str
+    key: str | None
+    attempt: int
+    outcome: Outcome
+    resume_at: int = 0

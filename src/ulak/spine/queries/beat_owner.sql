@@ -1,0 +1,1 @@
+UPDATE owner SET lease_at = :lease_at WHERE id = :id

@@ -1,0 +1,1 @@
+SELECT kind, count(*) FROM job GROUP BY kind

@@ -1,0 +1,1 @@
+DELETE FROM job WHERE id IN (SELECT value FROM json_each(:ids))

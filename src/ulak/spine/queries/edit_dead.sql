@@ -1,0 +1,1 @@
+UPDATE dead SET payload = :payload WHERE id = :id

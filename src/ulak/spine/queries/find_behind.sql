@@ -1,0 +1,3 @@
+SELECT job.key, job.id, job.kind, job.prio
+FROM json_each(:keys) AS freed
+JOIN job ON job.id = (SELECT id FROM job INDEXED BY job_behind WHERE key = freed.value AND state = 3 ORDER BY id LIMIT 1)

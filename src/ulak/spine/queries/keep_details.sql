@@ -1,0 +1,1 @@
+UPDATE past SET detail = :detail WHERE id = :id

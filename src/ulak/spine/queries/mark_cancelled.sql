@@ -1,0 +1,1 @@
+UPDATE job SET cancelled_at = :now WHERE state = 2 AND id = :id

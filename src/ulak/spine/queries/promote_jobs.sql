@@ -1,0 +1,1 @@
+UPDATE job SET state = 0, slot = :slot WHERE id = :id

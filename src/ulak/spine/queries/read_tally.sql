@@ -1,0 +1,1 @@
+SELECT word, kind, sum(number) FROM tally GROUP BY word, kind

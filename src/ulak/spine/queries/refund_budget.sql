@@ -1,0 +1,1 @@
+UPDATE budget SET tokens = tokens + :tokens WHERE kind = :kind

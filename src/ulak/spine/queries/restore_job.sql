@@ -1,0 +1,1 @@
+UPDATE job SET epoch = :epoch, note = :note WHERE id = :id

@@ -1,0 +1,1 @@
+UPDATE budget SET tokens = :tokens, filled_at = :now WHERE kind = :kind

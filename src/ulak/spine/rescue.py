@@ -1,0 +1,57 @@
+"""What becomes of work whose process died: it was started, so it is uncertain, and it runs apart until it is cleared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ulak.spine.job import Word
+from ulak.spine.query import Queries
+from ulak.spine.settle import Leased, bury, note_entry, settle
+from ulak.spine.outcome import Cancel, Settlement
+from ulak.spine.store import Line, Tx, Verb
+
+sql = Queries(__package__)
+
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """An owner that is gone, and after how many deaths a job counts as the cause of them."""
+
+    owner: int
+    poison_deaths: int
+
+
+def rescue(tx: Tx, lost: Lost) -> int:
+    """Free a page of a dead owner's jobs; answers how many. When none is left, the owner's row goes too."""
+    rows = tx.all(sql.read_owned, owner=lost.owner, n=PAGE)
+    if not rows:
+        tx.run(sql.delete_owner, id=lost.owner)
+        return 0
+    tx.lock_keys(sorted({row[3] for row in rows if row[3] is not None}))
+    suspects = []
+    for identifier, epoch, kind, key, attempt, crashes, hold, cancelled_at in rows:
+        if cancelled_at is not None:
+            settle(tx, [Settlement(identifier, epoch, kind, key, attempt, Cancel("cancelled while its process died"))])
+        elif hold or crashes + 1 >= lost.poison_deaths:
+            _hold(tx, identifier, crashes + 1, hold=bool(hold))
+        else:
+            suspects.append((note_entry(tx.now, Word.UNCERTAIN, attempt, owner=lost.owner), identifier))
+        tx.emit(Word.UNCERTAIN, identifier, kind, attempt)
+        tx.count(Word.UNCERTAIN, kind)
+        tx.wake(kind, 0)
+    if suspects:
+        tx.each(sql.suspect_jobs, suspects)
+    return len(rows)
+
+
+def _hold(tx: Tx, identifier: int, deaths: int, *, hold: bool) -> None:
+    (row,) = map(Leased._make, tx.all(sql.read_leased, ids=[identifier]))
+    if hold:
+        bury(tx, row, "the process died during this attempt; it may have had its effect and waits for a decision", "uncertain")
+    else:
+        bury(tx, row, f"poison: the process died {deaths} times while this job was running", "poison")
+
+
+RESCUE: Verb[Lost, int] = Verb(Line.TIMERS, lambda tx, items: [rescue(tx, lost) for lost in items])

@@ -1,0 +1,177 @@
+"""Ending an attempt: every outcome is fenced by (id, epoch), so a stale worker can't finish a newer attempt."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ulak import codec
+from ulak.spine.enqueue import enqueue_owed
+from ulak.spine.job import DEFERRED, READY, Lease, Row, Word
+from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Settlement, Snooze
+from ulak.spine.query import Queries
+from ulak.spine.slots import hand_on
+from ulak.spine.store import Line, Tx, Verb
+
+sql = Queries(__package__)
+
+DETAIL_BYTES = 16_384
+
+
+class Leased(NamedTuple):
+    """A leased row as read_leased.sql returns it."""
+
+    id: int
+    epoch: int
+    kind: str
+    key: str | None
+    slot: int | None
+    prio: int
+    attempt: int
+    crashes: int
+    continuation: str | None
+    payload: bytes
+    started_at: int | None
+    cancelled_at: int | None
+
+
+def settle(tx: Tx, settlements: Sequence[Settlement]) -> set[tuple[int, int]]:
+    """Settle what is still ours; answers the (id, epoch) pairs that were. The others lost their lease and are left alone."""
+    tx.lock_keys(sorted({one.key for one in settlements if one.key is not None}))
+    rows = {row.id: row for row in map(Leased._make, tx.all(sql.read_leased, ids=[one.id for one in settlements]))}
+    ours = [(one, rows[one.id]) for one in settlements if one.id in rows and rows[one.id].epoch == one.epoch]
+    _finish(tx, [(one, row) for one, row in ours if isinstance(one.outcome, Done | Cancel | Dead)])
+    _resume(tx, [(one, row) for one, row in ours if isinstance(one.outcome, Retry | Snooze)])
+    _release(tx, [row for one, row in ours if isinstance(one.outcome, Release)])
+    return {(row.id, row.epoch) for _, row in ours}
+
+
+def finish_expired(tx: Tx, leases: Iterable[Lease]) -> None:
+    """Drop and count claimed jobs that are too old to run."""
+    late = [Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, Cancel()) for one in leases]
+    tx.lock_keys(sorted({one.key for one in late if one.key is not None}))
+    rows = [Leased._make(row) for row in tx.all(sql.read_leased, ids=[one.id for one in late])]
+    _leave(tx, Word.EXPIRED, rows, {})
+
+
+def _finish(tx: Tx, ended: Sequence[tuple[Settlement, Leased]]) -> None:
+    done = [row for one, row in ended if isinstance(one.outcome, Done)]
+    cancelled = [row for one, row in ended if isinstance(one.outcome, Cancel)]
+    details = {one.id: detail for one, _ in ended if (detail := _detail(one)) is not None}
+    for one, _ in ended:
+        if isinstance(one.outcome, Done) and one.outcome.unit is not None:
+            one.outcome.unit(tx)
+    if done:
+        _leave(tx, Word.DONE, done, details)
+    if cancelled:
+        _leave(tx, Word.CANCELLED, cancelled, details)
+    for one, row in ended:
+        if isinstance(one.outcome, Dead):
+            bury(tx, row, one.outcome.cause, one.outcome.error_class)
+
+
+def _detail(one: Settlement) -> str | None:
+    if isinstance(one.outcome, Done):
+        return None if one.outcome.result is None else codec.encode_text(one.outcome.result)
+    return codec.encode_text({"reason": one.outcome.reason}) if isinstance(one.outcome, Cancel) else None
+
+
+def _leave(tx: Tx, word: Word, rows: Sequence[Leased], details: dict[int, str]) -> None:
+    """Move finished jobs to `past`, tell who waits for them, and hand their slots on."""
+    ids = [row.id for row in rows]
+    tx.run(sql.keep_past, outcome=word.value, ids=ids, now=tx.now)
+    if details:
+        tx.each(sql.keep_details, [(details[each], each) for each in ids if each in details])
+    _depart(tx, word, rows, {row.id: details.get(row.id) for row in rows if row.continuation})
+
+
+def bury(tx: Tx, row: Leased, cause: str, error_class: str) -> None:
+    """To the dead letters, payload and all, so that it can be looked at, mended and sent again."""
+    tx.run(sql.keep_dead, id=row.id, cause=cause[:DETAIL_BYTES], error_class=error_class, now=tx.now)
+    _depart(tx, Word.DEAD, [row], {row.id: codec.encode_text({"cause": cause, "error_class": error_class})})
+
+
+def _depart(tx: Tx, word: Word, rows: Sequence[Leased], outcomes: dict[int, str | None]) -> None:
+    tx.run(sql.delete_jobs, ids=[row.id for row in rows])
+    emit = tx.buffers.events.append
+    kinds: dict[str, int] = defaultdict(int)
+    for row in rows:
+        emit((word, row.id, row.kind, row.attempt))
+        kinds[row.kind] += 1
+    for kind, number in kinds.items():
+        tx.leave(kind, number)
+        tx.count(word, kind, number)
+    freed = [(row.key, row.slot) for row in rows if row.key is not None and row.slot is not None]
+    if freed:
+        hand_on(tx, freed)
+    for row in rows:
+        if row.continuation:
+            _continue(tx, word, row, outcomes.get(row.id))
+
+
+def _continue(tx: Tx, word: Word, row: Leased, detail: str | None) -> None:
+    """Enqueue the continuation with the outcome. It is owed already, so the bound does not hold it back."""
+    payload = {
+        "job": row.id,
+        "kind": row.kind,
+        "outcome": word,
+        "attempt": row.attempt,
+        "detail": None if detail is None else codec.decode(detail),
+        "payload": codec.decode(row.payload),
+    }
+    enqueue_owed(tx, [new_row(tx, row.continuation or "", payload, prio=row.prio)])
+
+
+def new_row(tx: Tx, kind: str, payload: Any, *, prio: int = 2, due_at: int | None = None, key: str | None = None) -> Row:
+    """A row for a job that is made inside a unit of work."""
+    return Row(
+        id=tx.ids.take(tx.now), kind=kind, key=key, slots=1, slot=None, prio=prio, due_at=tx.now if due_at is None else due_at,
+        state=READY, accepted_at=tx.now, expires_at=None, unique_key=None, continuation=None, hold=0,
+        payload=codec.encode(payload),
+    )  # fmt: skip
+
+
+def _resume(tx: Tx, paused: Sequence[tuple[Settlement, Leased]]) -> None:
+    """Retry or snooze: back to deferred, the slot kept, the reason noted."""
+    if not paused:
+        return
+    cancelled = [row for _, row in paused if row.cancelled_at is not None]
+    if cancelled:
+        _leave(tx, Word.CANCELLED, cancelled, {})
+        paused = [(one, row) for one, row in paused if row.cancelled_at is None]
+    changes = []
+    for one, row in paused:
+        snoozed = isinstance(one.outcome, Snooze)
+        word = Word.SNOOZED if snoozed else Word.RETRIED
+        reason = one.outcome.reason if isinstance(one.outcome, Retry | Snooze) else ""
+        entry = note_entry(tx.now, word, row.attempt, started_at=row.started_at, until=one.resume_at, reason=reason)
+        changes.append((DEFERRED, one.resume_at, int(snoozed), entry, row.id))
+        tx.emit(word, row.id, row.kind, [row.attempt, one.resume_at, reason[:200]])
+        tx.count(word, row.kind)
+        tx.wake_at(one.resume_at)
+    tx.each(sql.resume_jobs, changes)
+
+
+def note_entry(at: int, word: Word, attempt: int, **detail: Any) -> str:
+    """A line of a job's timeline, as it is kept in its row."""
+    kept = {name: value[:500] if isinstance(value, str) else value for name, value in detail.items() if value not in (None, "")}
+    return codec.encode_text([at, word, attempt, kept]) + "\n"
+
+
+def _release(tx: Tx, rows: Sequence[Leased]) -> None:
+    if not rows:
+        return
+    tx.run(sql.release_jobs, ids=[row.id for row in rows])
+    for row in rows:
+        tx.emit(Word.RELEASED, row.id, row.kind)
+        tx.wake(row.kind, row.prio)
+
+
+def _settle_batches(tx: Tx, batches: list[Sequence[Settlement]]) -> list[set[tuple[int, int]]]:
+    """Many workers' settlements as one: an id is leased to one of them only, so they can't collide."""
+    kept = settle(tx, [one for batch in batches for one in batch])
+    return [kept for _ in batches]
+
+
+SETTLE: Verb[Sequence[Settlement], set[tuple[int, int]]] = Verb(Line.SETTLE, _settle_batches)

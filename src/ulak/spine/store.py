@@ -1,0 +1,182 @@
+"""The seam between the spine and a database: a transaction, a verb that merges like units, and the store that runs them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+
+from ulak.clock import Clock
+from ulak.ids import Ids
+from ulak.spine.query import Query
+
+T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
+
+Event = tuple[str, int, str, Any]
+
+
+class Line(IntEnum):
+    """The writer's lines, in the order in which a commit serves them."""
+
+    SETTLE = 0
+    CLAIM = 1
+    TIMERS = 2
+    ENQUEUE = 3
+    UNIT = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Verb(Generic[T, R]):
+    """A merged unit of work: `run` takes the items of many callers at once and answers each in its place.
+
+    `run` touches nothing but the transaction and may be run again, for all items or for one alone.
+    """
+
+    line: Line
+    run: Callable[[Tx, list[T]], list[R]]
+
+
+@dataclass
+class Buffers:
+    """What a transaction leaves to be done after its commit. It belongs to one attempt of a batch."""
+
+    events: list[Event] = field(default_factory=list)
+    ready: set[tuple[str, int]] = field(default_factory=set)
+    due_at: int | None = None
+    behind: bool = False
+    cancelled: list[int] = field(default_factory=list)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    room: Counter[str] = field(default_factory=Counter)
+
+    def copy(self) -> Buffers:
+        return Buffers(
+            list(self.events), set(self.ready), self.due_at, self.behind, list(self.cancelled), self.counts.copy(), self.room.copy()
+        )
+
+
+class Ledger:
+    """How many more jobs of a kind may be accepted. Changed only by committed transactions."""
+
+    def __init__(self, capacity: Callable[[str], int]) -> None:
+        self.capacity = capacity
+        self.available: dict[str, int] = {}
+        self.closed_because: str | None = None
+
+    def room(self, kind: str) -> int:
+        found = self.available.get(kind)
+        return self.opening(kind) if found is None else found
+
+    def opening(self, kind: str) -> int:
+        return self.available.setdefault(kind, self.capacity(kind))
+
+    def apply(self, change: Counter[str]) -> list[str]:
+        """Apply a commit's changes; answers the kinds that have gained room."""
+        for kind, number in change.items():
+            self.available[kind] = self.room(kind) + number
+        return [kind for kind, number in change.items() if number > 0]
+
+
+class Tx(ABC):
+    """A transaction: statements by name, the instant `now`, and buffers that take effect after the commit."""
+
+    def __init__(self, now: int, ids: Ids, ledger: Ledger) -> None:
+        self.now = now
+        self.ids = ids
+        self.ledger = ledger
+        self.buffers = Buffers()
+
+    @abstractmethod
+    def all(self, query: Query, **parameters: Any) -> list[tuple[Any, ...]]:
+        """Run a statement and fetch its rows. A list parameter is a set of values."""
+
+    @abstractmethod
+    def run(self, query: Query, **parameters: Any) -> int:
+        """Run a statement; answers how many rows it touched."""
+
+    @abstractmethod
+    def many(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Run a multi-row statement over all rows at once and fetch what it returns."""
+
+    @abstractmethod
+    def each(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Run an update for each row."""
+
+    @abstractmethod
+    def lock_keys(self, keys: Sequence[str]) -> None:
+        """Hold the given keys until the commit, where more than one writer is possible."""
+
+    @property
+    def shared(self) -> bool:
+        """True where other processes write to the same store."""
+        return False
+
+    def one(self, query: Query, **parameters: Any) -> tuple[Any, ...] | None:
+        rows = self.all(query, **parameters)
+        return rows[0] if rows else None
+
+    def emit(self, name: str, subject: int, kind: str, data: Any = None) -> None:
+        self.buffers.events.append((name, subject, kind, data))
+
+    def wake(self, kind: str, prio: int) -> None:
+        self.buffers.ready.add((kind, prio))
+
+    def wake_at(self, due_at: int) -> None:
+        known = self.buffers.due_at
+        self.buffers.due_at = due_at if known is None else min(known, due_at)
+
+    def count(self, word: str, kind: str, number: int = 1) -> None:
+        self.buffers.counts[(word, kind)] += number
+
+    def admit(self, kind: str, number: int) -> bool:
+        """Take room for new jobs of a kind; False when the bound is reached."""
+        if self.ledger.room(kind) + self.buffers.room[kind] < number:
+            return False
+        self.buffers.room[kind] -= number
+        return True
+
+    def leave(self, kind: str, number: int) -> None:
+        self.buffers.room[kind] += number
+
+
+class Listener(Protocol):
+    """Who is told, on the event loop, what a commit has changed."""
+
+    def committed(self, buffers: Buffers, room_for: list[str]) -> None: ...
+
+    def lost(self, reason: Exception) -> None:
+        """The store can't go on; the process should stop and start again."""
+
+
+class Store(Protocol):
+    """A database with the spine's schema in it."""
+
+    name: str
+    clock: Clock
+    ids: Ids
+    ledger: Ledger
+    owner: int
+    shared: bool
+
+    async def open(self, listener: Listener) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def submit(self, verb: Verb[T, R], item: T) -> R:
+        """Queue an item for its verb's line and wait for the commit."""
+
+    async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a plain function in a transaction of Ulak's own: atomic, database only, re-runnable."""
+
+    async def read(self, work: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a function that only reads, beside the writers and with a deadline."""
+
+    async def backup(self, path: str) -> None:
+        """Write a consistent copy while work goes on."""
+
+    def facts(self) -> dict[str, float]:
+        """Gauges of the store itself, for /metrics."""

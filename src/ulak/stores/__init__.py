@@ -1,0 +1,1 @@
+"""Stores: the databases that the spine can stand on."""

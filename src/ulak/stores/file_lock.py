@@ -1,0 +1,48 @@
+"""An OS lock that keeps a second process off a SQLite store. The file's text names the holder, for error messages only."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import IO
+
+from ulak.errors import Conflict
+
+
+class FileLock:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[str] | None = None
+
+    def take(self) -> None:
+        file = self._path.open("a+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise Conflict(
+                f"another process ({holder(self._path) or 'unknown'}) has {self._path.with_suffix('')} open; "
+                "stop it, ask it over its API, or give this one a store of its own"
+            ) from None
+        file.truncate(0)
+        file.write(f"pid {os.getpid()}")
+        file.flush()
+        self._file = file
+
+    def release(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def holder(path: Path) -> str | None:
+    """Who holds the lock, or None when nobody does."""
+    if not path.exists():
+        return None
+    with path.open("r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return file.read().strip() or "a process that did not say its name"
+    return None

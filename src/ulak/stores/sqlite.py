@@ -1,0 +1,159 @@
+"""SQLite: one file, one process, one writing connection, group commit at synchronous=FULL. `memory:` is a file that is not kept."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+from urllib.parse import quote
+
+from ulak.clock import Clock
+from ulak.errors import Conflict, Unavailable
+from ulak.ids import Ids
+from ulak.spine.query import Queries
+from ulak.spine.store import Buffers, Ledger, Line, Listener, Tx, Verb
+from ulak.stores.ballast import Ballast
+from ulak.stores.file_lock import FileLock
+from ulak.stores.migrate import prepare_sqlite
+from ulak.stores.sqlite_session import SqliteSession, SqliteTx, translate
+from ulak.stores.writer import RUN_UNIT, Writer
+
+T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
+
+sql = Queries("ulak.spine")
+
+READ_SECONDS = 2.0
+_CHECK_DEADLINE_EVERY = 10_000  # virtual machine steps
+
+
+class SqliteStore:
+    shared = False
+
+    def __init__(
+        self, path: str | None, clock: Clock, capacity: Callable[[str], int], ballast_mb: int = 0, min_free_mb: int = 0
+    ) -> None:
+        self._temporary = tempfile.mkdtemp(prefix="ulak-memory-") if path is None else None
+        self.path = Path(path or f"{self._temporary}/ulak.db")
+        self.name = "memory:" if path is None else f"sqlite:///{path}"
+        self.clock = clock
+        self.ids = Ids()
+        self.owner = 0
+        self.ledger = Ledger(capacity)
+        self.ballast = Ballast(self.path, 0 if self._temporary else ballast_mb, min_free_mb)
+        self._lock = FileLock(self.path.with_name(self.path.name + ".lock"))
+        self._readers = ThreadPoolExecutor(2, thread_name_prefix="ulak-read")
+        self._writer: Writer | None = None
+        self._listener: Listener | None = None
+
+    def connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, isolation_level=None, timeout=5, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {'OFF' if self._temporary else 'FULL'}")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        connection.execute("PRAGMA cache_size = -32000")
+        return connection
+
+    async def open(self, listener: Listener) -> None:
+        self._listener = listener
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock.take()
+        try:
+            session = await asyncio.to_thread(self._prepare)
+        except BaseException:
+            self._lock.release()
+            raise
+        loop = asyncio.get_running_loop()
+        self._writer = Writer("ulak-writer", session, list(Line), loop, self._committed, listener.lost)
+        self._writer.start()
+
+    def _prepare(self) -> SqliteSession:
+        connection = self.connect()
+        try:
+            prepare_sqlite(connection, self.clock.now())
+            for kind, number in connection.execute(sql.count_live.sqlite):
+                self.ledger.available[kind] = self.ledger.capacity(kind) - number
+        finally:
+            connection.close()
+        session = SqliteSession(self.connect, self.clock, self.ledger)
+        self.ids = session.ids
+        self.owner = self.ids.take(self.clock.now())
+        self.ballast.load()
+        return session
+
+    def _committed(self, buffers: Buffers) -> None:
+        room_for = self.ledger.apply(buffers.room)
+        if self._listener is not None:
+            self._listener.committed(buffers, room_for)
+
+    async def close(self) -> None:
+        if self._writer is not None:
+            await self._writer.close()
+            self._writer = None
+        self._readers.shutdown(wait=False, cancel_futures=True)
+        self._lock.release()
+        if self._temporary:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    async def submit(self, verb: Verb[T, R], item: T) -> R:
+        if self._writer is None:
+            raise Unavailable("the store is not open; use it inside `async with`")
+        answer: R = await self._writer.submit(verb, item)
+        return answer
+
+    async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        answer: R = await self.submit(RUN_UNIT, lambda tx: unit(tx, *args, **kwargs))
+        return answer
+
+    async def read(self, work: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, self._read, lambda tx: work(tx, *args, **kwargs))
+
+    def _read(self, work: Callable[[Tx], R]) -> R:
+        connection = open_reader(self.path)
+        ends_at = self.clock.monotonic() + READ_SECONDS
+        connection.set_progress_handler(lambda: self.clock.monotonic() > ends_at, _CHECK_DEADLINE_EVERY)
+        try:
+            connection.execute("BEGIN")
+            return work(SqliteTx(connection, self.clock.now(), self.ids, self.ledger))
+        except sqlite3.Error as error:
+            raise translate(error) from error
+        finally:
+            connection.close()
+
+    async def backup(self, path: str) -> None:
+        if os.path.exists(path):
+            raise Conflict(f"{path} exists already; name a file that does not")
+        await asyncio.to_thread(self._backup, path)
+
+    def _backup(self, path: str) -> None:
+        connection = open_reader(self.path)
+        try:
+            connection.execute("VACUUM INTO ?", (path,))
+        except sqlite3.Error as error:
+            raise translate(error) from error
+        finally:
+            connection.close()
+
+    def facts(self) -> dict[str, float]:
+        wal = self.path.with_name(self.path.name + "-wal")
+        return {
+            "file_bytes": self.path.stat().st_size if self.path.exists() else 0,
+            "wal_bytes": wal.stat().st_size if wal.exists() else 0,
+            "commits_total": self._writer.commits if self._writer else 0,
+            "reruns_total": self._writer.reruns if self._writer else 0,
+            "handover_depth": self._writer.waiting() if self._writer else 0,
+        }
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """A connection that can't write and never checkpoints: `mode=ro`, not `query_only`, which does."""
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None, timeout=2, check_same_thread=False)

@@ -1,0 +1,190 @@
+"""SQLite's transaction and its one writing session: statements, group commit, and what each driver error means."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from ulak import codec
+from ulak.clock import Clock
+from ulak.errors import Conflict, Invalid, Unavailable
+from ulak.ids import Ids
+from ulak.spine.query import Queries, Query
+from ulak.spine.store import Ledger, Tx
+from ulak.stores.writer import BatchFailed, CommitUnknown, Fatal
+
+sql = Queries("ulak.spine")
+
+# One statement of many rows gives the interpreter lock away once, not once a row.
+ROWS_PER_STATEMENT = 50
+_FSYNC_FAILED = {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC}
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
+
+
+class SqliteTx(Tx):
+    def __init__(self, connection: sqlite3.Connection, now: int, ids: Ids, ledger: Ledger) -> None:
+        super().__init__(now, ids, ledger)
+        self._connection = connection
+
+    def all(self, query: Query, **parameters: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(query.sqlite, _bound(parameters)).fetchall()
+
+    def run(self, query: Query, **parameters: Any) -> int:
+        return self._connection.execute(query.sqlite, _bound(parameters)).rowcount
+
+    def many(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = []
+        for start in range(0, len(rows), ROWS_PER_STATEMENT):
+            chunk = rows[start : start + ROWS_PER_STATEMENT]
+            values = [value for row in chunk for value in row]
+            found += self._connection.execute(_expanded(query.sqlite, len(chunk), len(chunk[0])), values).fetchall()
+        return found
+
+    def each(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._connection.executemany(_positional(query.sqlite), rows)
+
+    def lock_keys(self, keys: Sequence[str]) -> None:
+        """There is one writer: every key is held already."""
+
+
+def _bound(parameters: dict[str, Any]) -> dict[str, Any]:
+    for name, value in parameters.items():
+        if type(value) is list:
+            parameters[name] = codec.encode_text(value)
+    return parameters
+
+
+_texts: dict[tuple[str, int, int], str] = {}
+
+
+def _expanded(text: str, rows: int, columns: int) -> str:
+    """The statement with :rows written out as that many tuples of placeholders."""
+    found = _texts.get((text, rows, columns))
+    if found is None:
+        one = "(" + ",".join("?" * columns) + ")"
+        found = _texts[(text, rows, columns)] = text.replace(":rows", ",".join([one] * rows))
+    return found
+
+
+def _positional(text: str) -> str:
+    """The statement with its parameters by position, in the order in which they stand."""
+    found = _texts.get((text, 0, 0))
+    if found is None:
+        found = _texts[(text, 0, 0)] = _PARAMETER.sub("?", text)
+    return found
+
+
+class SqliteSession:
+    """The writing connection."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection], clock: Clock, ledger: Ledger) -> None:
+        self._connect = connect
+        self._clock = clock
+        self._ledger = ledger
+        self._token = 0
+        self._first = 0
+        self._connection = connect()
+        self._last_now = 0
+        self._next = self._next_sequence()
+        self.ids = Ids(0, self._last_now)
+
+    def _next_sequence(self) -> int:
+        row = self._connection.execute(sql.last_block.sqlite).fetchone()
+        if row is None:
+            return 1
+        self._last_now = max(self._last_now, row[2])
+        return int(row[0] + row[1])
+
+    def begin(self) -> Tx:
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._last_now = max(self._last_now, self._clock.now())
+        return SqliteTx(self._connection, self._last_now, self.ids, self._ledger)
+
+    def savepoint(self) -> None:
+        self._connection.execute("SAVEPOINT item")
+
+    def release(self) -> None:
+        self._connection.execute("RELEASE item")
+
+    def rollback_to(self) -> None:
+        if not self._connection.in_transaction:
+            raise BatchFailed(sqlite3.OperationalError("the database rolled the whole transaction back"))
+        self._connection.execute("ROLLBACK TO item")
+        self._connection.execute("RELEASE item")
+
+    def commit(self, tx: Tx) -> None:
+        try:
+            self._write_buffers(tx)
+        except sqlite3.Error as error:
+            self._fail_before_commit(error)
+        try:
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._fail_commit(error)
+
+    def _write_buffers(self, tx: Tx) -> None:
+        buffers = tx.buffers
+        for (word, kind), number in buffers.counts.items():
+            tx.run(sql.add_tally, word=str(word), kind=kind, node=0, number=number)
+        if buffers.events:
+            self._first, self._token = self._next, tx.ids.take(tx.now)
+            body = msgspec.msgpack.encode(buffers.events)
+            tx.run(sql.insert_block, first=self._first, count=len(buffers.events), at=tx.now, token=self._token, body=body)
+            self._next += len(buffers.events)
+        else:
+            self._token = 0
+
+    def _fail_before_commit(self, error: sqlite3.Error) -> None:
+        self.rollback()
+        raise BatchFailed(error) from error
+
+    def _fail_commit(self, error: sqlite3.Error) -> None:
+        if error.sqlite_errorcode in _FSYNC_FAILED:
+            raise Fatal(f"a sync to disk failed ({error}); the page cache can't be trusted") from error
+        if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+            self.rollback()
+            raise BatchFailed(error) from error
+        raise CommitUnknown(str(error)) from error
+
+    def rollback(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self._next = self._next_sequence()
+
+    def reopen(self) -> None:
+        self._connection.close()
+        self._connection = self._connect()
+        self._next = self._next_sequence()
+
+    def committed(self) -> bool:
+        found = self._connection.execute(sql.find_token.sqlite, {"first": self._first, "token": self._token}).fetchone()
+        return self._token != 0 and found is not None
+
+    def translate(self, error: Exception) -> Exception:
+        return translate(error)
+
+    def lost(self, error: Exception) -> bool:
+        if not isinstance(error, sqlite3.Error) or self._connection.in_transaction:
+            return False
+        # The database has rolled everything back by itself (disk full, I/O error): the whole batch is a definite no.
+        raise BatchFailed(error)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def translate(error: Exception) -> Exception:
+    if not isinstance(error, sqlite3.Error):
+        return error
+    code = getattr(error, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_FULL:
+        return Unavailable(f"the disk is full ({error}); nothing was kept of this request; free some space and try again")
+    if isinstance(error, sqlite3.IntegrityError):
+        return Conflict(f"the database refused the change: {error}")
+    if isinstance(error, sqlite3.ProgrammingError | sqlite3.DataError):
+        return Invalid(f"the database can't take this value: {error}")
+    return Unavailable(f"the database failed: {error}")

@@ -1,0 +1,272 @@
+"""The writer: one thread and one session that serves lines of waiting units, many to a commit.
+
+A batch runs bare; when a unit raises, the batch is rolled back and run again with each item alone behind a savepoint.
+A commit whose fate is not known is looked up by its token after the session was opened anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from ulak.errors import Unavailable
+from ulak.spine import probe
+from ulak.spine.store import Buffers, Line, Tx, Verb
+
+# What one commit may carry of each line: enough to share a sync, little enough that nobody waits long.
+SHARES = {Line.SETTLE: 64, Line.CLAIM: 64, Line.TIMERS: 64, Line.ENQUEUE: 400, Line.UNIT: 64}
+
+
+class CommitUnknown(Exception):
+    """The commit was sent, and its answer was lost."""
+
+
+class SessionLost(Exception):
+    """The session broke before the commit: nothing of the batch is kept."""
+
+
+class BatchFailed(Exception):
+    """Nothing of the batch is kept, and running it again would not help."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Fatal(Exception):
+    """The store can't be trusted any more in this process."""
+
+
+class Session(Protocol):
+    """A connection as the writer needs it. Driver errors are translated here."""
+
+    def begin(self) -> Tx: ...
+
+    def savepoint(self) -> None: ...
+
+    def release(self) -> None: ...
+
+    def rollback_to(self) -> None:
+        """Undo the item after the savepoint; raises SessionLost when the whole transaction is gone."""
+
+    def commit(self, tx: Tx) -> None:
+        """Write the events and counts of `tx` and commit. Raises CommitUnknown, SessionLost or Fatal."""
+
+    def rollback(self) -> None: ...
+
+    def reopen(self) -> None:
+        """Open the session anew, waiting for the database with growing pauses; raises Fatal to give up."""
+
+    def committed(self) -> bool:
+        """Whether the last commit that was tried is there."""
+
+    def translate(self, error: Exception) -> Exception:
+        """A driver's error as the caller should see it."""
+
+    def lost(self, error: Exception) -> bool:
+        """Whether this error means that the session is gone."""
+
+    def close(self) -> None: ...
+
+
+class Item:
+    """One caller's part of a batch."""
+
+    __slots__ = ("answer", "future", "value", "verb")
+
+    def __init__(self, verb: Verb[Any, Any], value: Any, future: asyncio.Future[Any]) -> None:
+        self.verb = verb
+        self.value = value
+        self.future = future
+        self.answer: Any = None
+
+
+class Writer:
+    """Serves its lines until it is closed. Everything but `run` and below is called on the event loop."""
+
+    def __init__(
+        self,
+        name: str,
+        session: Session,
+        lines: Sequence[Line],
+        loop: asyncio.AbstractEventLoop,
+        after_commit: Callable[[Buffers], None],
+        lost: Callable[[Exception], None],
+    ) -> None:
+        self._session = session
+        self._lines: dict[Line, deque[Item]] = {line: deque() for line in lines}
+        self._loop = loop
+        self._after_commit = after_commit
+        self._lost = lost
+        self._wake = threading.Event()
+        self._closing = False
+        self._dead: Exception | None = None
+        self._recent_failures = 0
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.commits = 0
+        self.reruns = 0
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def submit(self, verb: Verb[Any, Any], value: Any) -> asyncio.Future[Any]:
+        if self._dead is not None or self._closing:
+            raise Unavailable(f"the store is closed{f': {self._dead}' if self._dead else ''}")
+        future = self._loop.create_future()
+        self._lines[verb.line].append(Item(verb, value, future))
+        if not self._wake.is_set():
+            self._wake.set()
+        return future
+
+    def waiting(self) -> int:
+        return sum(map(len, self._lines.values()))
+
+    async def close(self) -> None:
+        """Serve what waits, then end the thread."""
+        self._closing = True
+        self._wake.set()
+        while self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join, 0.5)
+
+    def _run(self) -> None:
+        try:
+            while True:
+                self._wake.wait()
+                self._wake.clear()
+                while batch := self._take():
+                    self._serve(batch)
+                if self._closing:
+                    return
+        finally:
+            self._session.close()
+
+    def _take(self) -> list[Item]:
+        batch: list[Item] = []
+        for line, waiting in self._lines.items():
+            for _ in range(min(len(waiting), SHARES[line])):
+                batch.append(waiting.popleft())
+        return batch
+
+    def _serve(self, batch: list[Item]) -> None:
+        if self._dead is not None:
+            self._answer(batch, None, Unavailable(f"the store stopped: {self._dead}", outcome="no"))
+            return
+        probe.reach("writer.before_batch")
+        try:
+            buffers = self._commit(batch)
+        except Fatal as error:
+            self._dead = error
+            self._loop.call_soon_threadsafe(self._lost, error)
+            self._answer(batch, None, Unavailable(f"the store failed: {error}; start the process again", outcome="unknown"))
+        except BatchFailed as failed:
+            self._answer(batch, None, self._session.translate(failed.error))
+        except Exception as error:  # noqa: BLE001 - every caller must be answered, whatever went wrong
+            self._answer(batch, None, self._session.translate(error))
+        else:
+            probe.reach("writer.after_commit")
+            self.commits += 1
+            self._answer(batch, buffers, None)
+
+    def _commit(self, batch: list[Item]) -> Buffers:
+        """Run the batch to a known end, whatever happens to the session on the way."""
+        for _ in range(20):
+            try:
+                return self._attempt(batch)
+            except CommitUnknown:
+                self._session.reopen()
+                if self._session.committed():
+                    return Buffers() if self._tx is None else self._tx.buffers
+            except SessionLost:
+                self._session.reopen()
+        raise Fatal("the database went away twenty times during one batch")
+
+    _tx: Tx | None = None
+
+    def _attempt(self, batch: list[Item]) -> Buffers:
+        if self._recent_failures < 3:
+            try:
+                buffers = self._run_bare(batch)
+            except (CommitUnknown, SessionLost, BatchFailed, Fatal):
+                raise
+            except Exception as error:  # noqa: BLE001 - any unit may raise anything; the batch runs again, item by item
+                self._undo(error)
+                self.reruns += 1
+                self._recent_failures += 1
+            else:
+                self._recent_failures = 0
+                return buffers
+        self._recent_failures = max(self._recent_failures - 1, 0)
+        return self._run_isolated(batch)
+
+    def _undo(self, error: Exception) -> None:
+        if self._session.lost(error):
+            raise SessionLost(str(error)) from error
+        self._session.rollback()
+
+    def _run_bare(self, batch: list[Item]) -> Buffers:
+        tx = self._tx = self._session.begin()
+        for verb, group in _by_verb(batch):
+            for item, answer in zip(group, verb.run(tx, [item.value for item in group]), strict=True):
+                item.answer = answer
+        probe.reach("writer.before_commit")
+        self._session.commit(tx)
+        return tx.buffers
+
+    def _run_isolated(self, batch: list[Item]) -> Buffers:
+        tx = self._tx = self._session.begin()
+        for item in batch:
+            before = tx.buffers.copy()
+            self._session.savepoint()
+            try:
+                item.answer = item.verb.run(tx, [item.value])[0]
+                self._session.release()
+            except (CommitUnknown, SessionLost, BatchFailed, Fatal):
+                raise
+            except Exception as error:  # noqa: BLE001 - one unit's failure is its caller's alone
+                if self._session.lost(error):
+                    raise SessionLost(str(error)) from error
+                self._session.rollback_to()
+                tx.buffers = before
+                item.answer = Raised(self._session.translate(error))
+        self._session.commit(tx)
+        return tx.buffers
+
+    def _answer(self, batch: list[Item], buffers: Buffers | None, error: Exception | None) -> None:
+        self._loop.call_soon_threadsafe(self._resolve, batch, buffers, error)
+
+    def _resolve(self, batch: list[Item], buffers: Buffers | None, error: Exception | None) -> None:
+        if buffers is not None:
+            self._after_commit(buffers)
+        for item in batch:
+            if item.future.done():
+                continue
+            if error is not None:
+                item.future.set_exception(error)
+            elif isinstance(item.answer, Raised):
+                item.future.set_exception(item.answer.error)
+            else:
+                item.future.set_result(item.answer)
+
+
+class Raised:
+    """An item's failure, kept apart from an answer."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def _by_verb(batch: list[Item]) -> list[tuple[Verb[Any, Any], list[Item]]]:
+    groups: dict[int, tuple[Verb[Any, Any], list[Item]]] = {}
+    for item in batch:
+        groups.setdefault(id(item.verb), (item.verb, []))[1].append(item)
+    return list(groups.values())
+
+
+
+
+RUN_UNIT: Verb[Callable[[Tx], Any], Any] = Verb(Line.UNIT, lambda tx, units: [unit(tx) for unit in units])
