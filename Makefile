@@ -1,0 +1,62 @@
+# Needs only Python 3.11 or newer and make. Everything else goes into .venv, from the pins in requirements/.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: help setup run test check bench crash format docs lock clean
+
+help:  ## This list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: $(VENV)/.ready  ## Build .venv from the pins
+
+run: setup  ## Start Ulak on SQLite with simulated channels
+	$(BIN)/ulak serve --demo
+
+test: check  ## All checks, then all tests
+	$(BIN)/python -m pytest -n 2 tests
+
+check: setup  ## Lint, format, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench-ready  ## Measure beside peers; prints one table and writes JSON
+	$(BIN)/python -m bench
+
+crash: setup  ## Kill real processes 1,000 times and count what was lost
+	$(BIN)/python -m tests.crash
+
+format: setup  ## Rewrite the sources in the house's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: setup  ## Write the generated files again: ulak.default.toml and the settings page
+	$(BIN)/ulak config default > ulak.default.toml
+	$(BIN)/python -c 'from ulak.settings.document import reference; print(reference(), end="")' > docs/reference/settings.md
+
+# The stamp is newer than the pins, so a second run has nothing to do here.
+$(VENV)/.ready: requirements/lock.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --requirement requirements/lock.txt
+	$(PIP) install --quiet --no-deps --editable .
+	touch $@
+
+$(VENV)/.bench-ready: $(VENV)/.ready requirements/bench.txt
+	$(PIP) install --quiet --requirement requirements/lock.txt --requirement requirements/bench.txt
+	touch $@
+
+# bench.txt holds only what the bench adds, so that the peers can't move a version that the tests ran with.
+lock:  ## Resolve anew what pyproject.toml allows and write the pins
+	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet --editable '.[test]'
+	.venv-lock/bin/python -m pip freeze --exclude-editable > requirements/lock.txt
+	.venv-lock/bin/python -m pip install --quiet --constraint requirements/lock.txt --editable '.[test,bench]'
+	.venv-lock/bin/python -m pip freeze --exclude-editable | grep -vxFf requirements/lock.txt > requirements/bench.txt
+	rm -rf .venv-lock
+
+clean:  ## Remove everything that make built
+	rm -rf $(VENV) .venv-lock build src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests bench -name __pycache__ -type d -exec rm -rf {} +

@@ -1,0 +1,25 @@
+"""Settings of the notify room."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ulak.settings.section import Section
+
+
+class Notify(Section):
+    """Accepting notifications and delivering them."""
+
+    capacity: int = Field(1000, ge=1, le=1_000_000_000, description="Most notifications that wait for delivery.")
+    admission: Literal["block", "reject", "wait"] = Field(
+        "block",
+        description="At the bound, a producer waits for a free place (block), is refused at once (reject), "
+        "or waits up to wait_seconds and is then refused (wait).",
+    )
+    wait_seconds: float = Field(5, ge=0, le=3600, description='Longest wait for a free place with admission = "wait".')
+    consumers: int = Field(100, ge=1, le=100_000, description="Deliveries that run at once in one process.")
+    idempotency_hours: float = Field(
+        24, gt=0, le=8760, description="How long a repeated Idempotency-Key gets the first answer again."
+    )

@@ -1,0 +1,12 @@
+"""What every settings section is: frozen, and closed to keys that nobody reads."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Section(BaseModel):
+    # Defaults are checked too, so a wrong bound shows up when the section is first made and not at a user's.
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", validate_default=True)

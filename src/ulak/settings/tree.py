@@ -1,0 +1,52 @@
+"""All settings of one Ulak: the sections under their names."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from ulak.settings.channels import Channels
+from ulak.settings.http import Http
+from ulak.settings.log import Log
+from ulak.settings.notify import Notify
+from ulak.settings.spine import Spine
+from ulak.settings.worker import Worker
+
+STORE_FORMS = ("memory:", "sqlite:///", "postgresql://")
+
+
+class Settings(BaseSettings):
+    """Where Ulak keeps its work, and the sections."""
+
+    model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
+        frozen=True, extra="forbid", env_prefix="ULAK_", env_nested_delimiter="__"
+    )
+
+    # Left out of the repr, because a PostgreSQL address may carry a password.
+    store: str = Field(
+        "sqlite:///ulak.db",
+        repr=False,
+        description='Where work is kept: "memory:", "sqlite:///file" or "postgresql://user:password@host/database".',
+    )
+    http: Http = Http()
+    worker: Worker = Worker()
+    spine: Spine = Spine()
+    notify: Notify = Notify()
+    channels: Channels = Channels()
+    log: Log = Log()
+
+    @field_validator("store")
+    @classmethod
+    def _is_a_known_store(cls, value: str) -> str:
+        if not value.startswith(STORE_FORMS):
+            raise ValueError(f"no such kind of store; it begins with one of {', '.join(STORE_FORMS)}")
+        return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, **_: PydanticBaseSettingsSource
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Settings() is the defaults and nothing else: only `load` looks at files and the environment."""
+        return (init_settings,)
