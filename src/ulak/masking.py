@@ -15,8 +15,8 @@ _MARK_KEY = secrets.token_bytes(16)
 
 _RECIPIENT_NAMES = frozenset({"recipient", "recipients", "to", "cc", "bcc", "email", "phone", "url", "device_token"})
 _BODY_NAMES = frozenset({"body", "subject", "html", "text", "variables", "metadata", "payload"})
-_SECRET_WORD = r"passwo?r?d|secret|token|api[_-]?key|authorization|credential|signature|private[_-]?key|cookie"
-_SECRET_NAME = re.compile(_SECRET_WORD, re.IGNORECASE)
+_SENSITIVE = r"passwo?r?d|secret|token|api[_-]?key|authorization|credential|signature|private[_-]?key|cookie"
+_SECRET_NAME = re.compile(_SENSITIVE, re.IGNORECASE)
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|\\\".*?\\\""
 
 # What only looks like a phone number or a token: instants, UUIDs, our own ids, addresses of machines.
@@ -29,11 +29,11 @@ _KEPT = (
 _LINK = r"(?<![a-z0-9])[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>`]+"
 # `password=…`, `"token": "…"`, `Authorization: Bearer …`; names are bounded so that the search stays linear.
 _ASSIGNED = (
-    rf"(?<![\w-])(?P<name>[\w-]{{0,40}}(?:{_SECRET_WORD})[\w-]{{0,40}}\\?[\"']?\s{{0,8}}[:=]\s{{0,8}})"
+    rf"(?<![\w-])(?P<name>[\w-]{{0,40}}(?:{_SENSITIVE})[\w-]{{0,40}}\\?[\"']?\s{{0,8}}[:=]\s{{0,8}})"
     rf"(?:(?:bearer|basic|digest)\s+)?(?:{_QUOTED}|[^\s,;&}}\]]+)"
 )
 _BEARER = r"\bbearer\s+[^\s\"',;]{6,}"
-_TOKEN = (
+_RANDOM = (
     r"(?<![a-z0-9_-])(?:(?=[a-z_-]*\d)[a-z0-9_-]{32,}"
     r"|eyJ[\w-]{5,}\.[\w.-]+|(?:whsec|whsk|whpk|sk|ghp|xox[abp])[_-][\w+/=.-]{8,})"
 )
@@ -44,7 +44,7 @@ _PHONE = r"(?<!\d)\+?\d(?:[ \t\u00a0()./-]{0,3}\d){6,}"
 # One pass, so that what one rule has masked is not masked again by the next; the first rule that fits wins.
 _FOUND = re.compile(
     rf"(?P<kept>{_KEPT})|(?P<link>{_LINK})|(?P<assigned>{_ASSIGNED})|(?P<bearer>{_BEARER})"
-    rf"|(?P<email>{_EMAIL})|(?P<token>{_TOKEN})|(?P<phone>{_PHONE})",
+    rf"|(?P<email>{_EMAIL})|(?P<token>{_RANDOM})|(?P<phone>{_PHONE})",
     re.IGNORECASE | re.DOTALL,
 )
 _PHONE_ALONE = re.compile(r"\+?[\d \t\u00a0()./-]{7,}")
@@ -90,7 +90,9 @@ def mask_text(text: str) -> str:
 def mask_value(name: str, value: Any) -> Any:
     """A named value: by what its name says it is, or by what is found in it. Numbers pass."""
     if isinstance(value, Mapping):
-        return mask_body(str(value)) if name in _BODY_NAMES else {key: mask_value(str(key), value[key]) for key in value}
+        return (
+            mask_body(str(value)) if name in _BODY_NAMES else {key: mask_value(str(key), value[key]) for key in value}
+        )
     if isinstance(value, list | tuple | set | frozenset):
         return [mask_value(name, item) for item in value]
     if isinstance(value, bool | int | float | None):

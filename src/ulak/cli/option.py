@@ -11,7 +11,8 @@ from ulak.errors import Misconfigured
 from ulak.settings import Loaded, load
 
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", help="Settings file; otherwise ULAK_CONFIG, otherwise ulak.toml if it is there.")
+    Path | None,
+    typer.Option("--config", help="Settings file; otherwise ULAK_CONFIG, otherwise ulak.toml if it is there."),
 ]
 Assignments = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting, for example http.port=9000.")

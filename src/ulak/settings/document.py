@@ -58,7 +58,10 @@ def _toml_key(key: Key) -> str:
 
 
 def _page_section(name: str, model: type[BaseModel]) -> str:
-    rows = [f"| `{key.name}` | `{_default(key)}` | {_bounds(key)} | {key.field.description} |" for key in own_keys(name, model)]
+    rows = [
+        f"| `{key.name}` | `{_default(key)}` | {_bounds(key)} | {key.field.description} |"
+        for key in own_keys(name, model)
+    ]
     title = f"## {name or 'top level'}\n\n{_summary(model)}\n"
     table = ["| key | default | values | what it does |", "|---|---|---|---|", *rows] if rows else []
     return "\n".join([title, *table, ""])

@@ -63,7 +63,9 @@ def load(
         raise Misconfigured("\n".join(problems))
     origins = {name: origin for layer in layers for name, origin in layer.origins.items()}
     try:
-        return Loaded(Settings(**nest({name: layer.values[name] for layer in layers for name in layer.values})), origins)
+        return Loaded(
+            Settings(**nest({name: layer.values[name] for layer in layers for name in layer.values})), origins
+        )
     except ValidationError as error:
         raise Misconfigured("\n".join(_problem(details, origins) for details in error.errors())) from None
 
@@ -117,4 +119,3 @@ def _given(key: Key | None, value: Any) -> str:
     if key is None or key.secret or not isinstance(value, str | int | float):
         return ""
     return f" = {mask_url(value) if isinstance(value, str) else value!r}"
-
