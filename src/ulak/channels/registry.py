@@ -1,0 +1,82 @@
+"""Which channel carries which type: the first that says it can, remembered; and where channels come from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from ulak.channels.channel import Channel
+from ulak.errors import Misconfigured
+
+GROUP = "ulak.channels"
+
+Factory = Callable[[Any], Channel | None]
+"""Makes a channel out of the settings; None when the settings leave it switched off."""
+
+# The built-ins come in by the door that plug-ins use. Real senders stand before their simulations.
+BUILT_IN = tuple(
+    EntryPoint(name=name, value=f"ulak.channels.{place}", group=GROUP)
+    for name, place in (
+        ("email", "email:from_settings"),
+        ("webhook", "webhook:from_settings"),
+        ("simulated-email", "simulated:email"),
+        ("simulated-sms", "simulated:sms"),
+        ("simulated-push", "simulated:push"),
+    )
+)
+
+
+class Registry:
+    """Channels in order of preference."""
+
+    def __init__(self, channels: Iterable[Channel]) -> None:
+        self._channels = tuple(channels)
+        self._found: dict[str, Channel] = {}
+
+    @property
+    def names(self) -> list[str]:
+        return [channel.name for channel in self._channels]
+
+    def find(self, notification_type: str) -> Channel:
+        found = self._found.get(notification_type)
+        if found is None:
+            found = self._found[notification_type] = self._first(notification_type)
+        return found
+
+    def _first(self, notification_type: str) -> Channel:
+        for channel in self._channels:
+            if channel.can_handle(notification_type):
+                return channel
+        raise Misconfigured(
+            f"No channel can handle the notification type {notification_type!r}. "
+            f"Registered channels: {', '.join(self.names) or 'none'}. Switch one on under [channels] in the settings, "
+            f"or install a plug-in for it (entry point group {GROUP!r}; see docs/howto/add-a-channel.md)."
+        )
+
+    async def close(self) -> None:
+        await asyncio.gather(*(channel.close() for channel in self._channels))
+
+
+def discover(settings: Any, *, built_in: Iterable[EntryPoint] = BUILT_IN) -> list[Channel]:
+    """Every installed channel that the settings switch on. Plug-ins come first, so that one can replace a built-in."""
+    installed = sorted(entry_points(group=GROUP), key=lambda point: point.name)
+    made = (_make(point, settings) for point in (*installed, *built_in))
+    return [channel for channel in made if channel is not None]
+
+
+def _make(point: EntryPoint, settings: Any) -> Channel | None:
+    try:
+        factory: Factory = point.load()
+    except (ImportError, AttributeError) as error:
+        raise Misconfigured(
+            f"The channel {point.name!r} ({point.value}) can't be loaded: {error}. Repair or uninstall its package."
+        ) from error
+    channel = factory(settings)
+    if channel is not None and not isinstance(channel, Channel):
+        raise Misconfigured(
+            f"The channel {point.name!r} ({point.value}) made a {type(channel).__name__}, which is no channel: "
+            "it needs name, can_handle, handle and close."
+        )
+    return channel
