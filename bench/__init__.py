@@ -1,0 +1,1 @@
+"""Measures every figure that the project publishes, beside its peers, in one run."""

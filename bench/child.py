@@ -1,0 +1,61 @@
+"""Runs one measurement in a fresh interpreter, so that no side warms, slows or outlives another."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+CONTEXT = multiprocessing.get_context("spawn")
+
+
+class MeasurementFailed(Exception):
+    """A side broke or ran out of time; the message carries its traceback."""
+
+
+def measure(target: Callable[..., Any], *arguments: Any, timeout_seconds: float = 90) -> Any:
+    """Return target(*arguments), run in a process (and process group) of its own."""
+    receiver, sender = CONTEXT.Pipe(duplex=False)
+    process = CONTEXT.Process(target=_answer, args=(sender, target, arguments))
+    process.start()
+    sender.close()
+    try:
+        return _receive(receiver, target, timeout_seconds)
+    finally:
+        end(process)
+
+
+def _answer(sender: Connection, target: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    os.setsid()  # a group of its own: whatever the side starts can be ended with it
+    try:
+        sender.send((True, target(*arguments)))
+    except BaseException:
+        sender.send((False, traceback.format_exc()))
+
+
+def _receive(receiver: Connection, target: Callable[..., Any], timeout_seconds: float) -> Any:
+    name = f"{target.__module__}.{target.__name__}"
+    if not receiver.poll(timeout_seconds):
+        raise MeasurementFailed(f"{name} gave no answer within {timeout_seconds:.0f} s")
+    try:
+        succeeded, value = receiver.recv()
+    except EOFError:
+        raise MeasurementFailed(f"{name} died without an answer") from None
+    if not succeeded:
+        raise MeasurementFailed(f"{name} failed:\n{value}")
+    return value
+
+
+def end(process: BaseProcess) -> None:
+    """Wait briefly, then end the process and everything in its group."""
+    process.join(3)
+    assert process.pid is not None
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.join()

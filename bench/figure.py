@@ -1,0 +1,109 @@
+"""A published figure: what was measured, against what, and whether the target is met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from bench import postgres_server
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. `against` is a peer, a raw limit or the other half of a comparison with ourselves."""
+
+    figure: str
+    unit: str
+    ulak: float | None
+    against: str = ""
+    other: float | None = None
+    ratio: float | None = None
+    target: str = ""
+    met: bool | None = None
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Bench:
+    """How much effort a run takes, and the PostgreSQL server that its figures share (started when first asked for)."""
+
+    quick: bool
+    stack: ExitStack
+    _server: postgres_server.Server | None = None
+
+    @property
+    def rounds(self) -> int:
+        return 1 if self.quick else 3
+
+    @property
+    def seconds(self) -> float:
+        return 0.7 if self.quick else 2.0
+
+    def scaled(self, full: int, quick: int) -> int:
+        return quick if self.quick else full
+
+    @property
+    def server(self) -> postgres_server.Server:
+        if self._server is None:
+            self._server = self.stack.enter_context(postgres_server.running())
+        return self._server
+
+
+Figures = Callable[[Bench], Iterator[Row]]
+
+
+def alternate(rounds: int, sides: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
+    """Measure the sides in turn, round after round, so that a change of the machine's load meets all of them."""
+    samples: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(rounds):
+        for name, measure_side in sides.items():
+            samples[name].append(measure_side())
+    return samples
+
+
+def compared(
+    figure: str, unit: str, samples: dict[str, list[float]], at_least: dict[str, float] | None = None
+) -> Iterator[Row]:
+    """A row for each peer: the ratio of the medians, and the ratio that was promised."""
+    ulak = median(samples["Ulak"])
+    for name, values in samples.items():
+        if name == "Ulak":
+            continue
+        other = median(values)
+        promised = (at_least or {}).get(name)
+        ratio = ulak / other
+        yield Row(
+            figure,
+            unit,
+            ulak,
+            against=name,
+            other=other,
+            ratio=ratio,
+            target="" if promised is None else f"≥ {_times(promised)}",
+            met=None if promised is None else ratio >= promised,
+            detail={"samples": {"Ulak": samples["Ulak"], name: values}},
+        )
+
+
+def bounded(figure: str, unit: str, value: float, at_most: float | None = None, **detail: Any) -> Row:
+    """A row for a figure that has a limit instead of a peer."""
+    if at_most is None:
+        return Row(figure, unit, value, detail=detail)
+    return Row(
+        figure,
+        unit,
+        value,
+        against="limit",
+        other=at_most,
+        ratio=value / at_most,
+        target=f"≤ {at_most:g} {unit}",
+        met=value <= at_most,
+        detail=detail,
+    )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:g} ×" if ratio >= 1 else f"{ratio:.0%}"
