@@ -132,6 +132,10 @@ def _claim_suspects(tx: Tx, demand: SuspectDemand) -> list[Lease]:
     return answer.leases
 
 
+def alone_is_waiting(tx: Tx) -> bool:
+    return tx.one(sql.find_alone, least=ALONE_FROM_CRASHES) is not None
+
+
 CLAIM_SUSPECTS: Verb[SuspectDemand, list[Lease]] = Verb(
     Line.CLAIM, lambda tx, items: [_claim_suspects(tx, demand) for demand in items]
 )

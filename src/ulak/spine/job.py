@@ -30,6 +30,9 @@ class State(IntEnum):
 # The same as plain numbers: drivers bind these without asking what an enum is.
 READY, DEFERRED, LEASED, BEHIND, SUSPECT = (int(state) for state in State)
 
+# The level under which a wake-up announces suspects: they are claimed apart from the priorities.
+SUSPECT_LEVEL = 9
+
 
 class Word(StrEnum):
     """The words of a job's life: one list for events, counters, timelines, API and docs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ulak.spine.job import Word
+from ulak.spine.job import SUSPECT_LEVEL, Word
 from ulak.spine.query import Queries
 from ulak.spine.settle import Leased, bury, note_entry, settle
 from ulak.spine.outcome import Cancel, Settlement
@@ -40,7 +40,7 @@ def rescue(tx: Tx, lost: Lost) -> int:
             suspects.append((note_entry(tx.now, Word.UNCERTAIN, attempt, owner=lost.owner), identifier))
         tx.emit(Word.UNCERTAIN, identifier, kind, attempt)
         tx.count(Word.UNCERTAIN, kind)
-        tx.wake(kind, 0)
+        tx.wake(kind, SUSPECT_LEVEL)
     if suspects:
         tx.each(sql.suspect_jobs, suspects)
     return len(rows)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ulak import codec
 from ulak.spine.enqueue import enqueue_owed
-from ulak.spine.job import DEFERRED, READY, Lease, Row, Word
+from ulak.spine.job import DEFERRED, READY, SUSPECT_LEVEL, Lease, Row, Word
 from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Settlement, Snooze
 from ulak.spine.query import Queries
 from ulak.spine.slots import hand_on
@@ -165,7 +165,7 @@ def _release(tx: Tx, rows: Sequence[Leased]) -> None:
     tx.run(sql.release_jobs, ids=[row.id for row in rows])
     for row in rows:
         tx.emit(Word.RELEASED, row.id, row.kind)
-        tx.wake(row.kind, row.prio)
+        tx.wake(row.kind, SUSPECT_LEVEL if row.crashes else row.prio)
 
 
 def _settle_batches(tx: Tx, batches: list[Sequence[Settlement]]) -> list[set[tuple[int, int]]]:

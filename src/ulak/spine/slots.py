@@ -37,7 +37,7 @@ def take_slot(taken: dict[str, set[int]], key: str, slots: int) -> int | None:
 
 def hand_on(tx: Tx, freed: Sequence[tuple[str, int]]) -> None:
     """Give freed (key, slot) pairs to the first job behind each key. The keys are locked already."""
-    waiting = defaultdict(list)
+    waiting: defaultdict[str, list[int]] = defaultdict(list)
     for key, slot in freed:
         waiting[key].append(slot)
     while waiting:
@@ -48,7 +48,7 @@ def hand_on(tx: Tx, freed: Sequence[tuple[str, int]]) -> None:
             tx.wake(kind, prio)
         if promoted:
             tx.each(sql.promote_jobs, promoted)
-        waiting = {key: slots for key, slots in waiting.items() if slots and key in found}
+        waiting = defaultdict(list, {key: slots for key, slots in waiting.items() if slots and key in found})
 
 
 def promote_stranded(tx: Tx, after: str, page: int = 100) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from ulak.clock import Clock
 from ulak.ids import Ids
+from ulak.spine.job import Row
 from ulak.spine.query import Query
 
 T = TypeVar("T")
@@ -175,8 +176,14 @@ class Store(Protocol):
     async def read(self, work: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function that only reads, beside the writers and with a deadline."""
 
+    async def enqueue_in(self, connection: Any, rows: Sequence[Row]) -> list[int]:
+        """Enqueue in a transaction that the caller has open on the same database."""
+
     async def backup(self, path: str) -> None:
         """Write a consistent copy while work goes on."""
+
+    async def tend(self) -> None:
+        """Upkeep, about twice a second: free space, credits, wake-ups that are owed."""
 
     def facts(self) -> dict[str, float]:
         """Gauges of the store itself, for /metrics."""

@@ -7,15 +7,16 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote
 
 from ulak.clock import Clock
-from ulak.errors import Conflict, Unavailable
+from ulak.errors import Conflict, Misconfigured, Unavailable
 from ulak.ids import Ids
+from ulak.spine.job import Row
 from ulak.spine.query import Queries
 from ulak.spine.store import Buffers, Ledger, Line, Listener, Tx, Verb
 from ulak.stores.ballast import Ballast
@@ -52,6 +53,7 @@ class SqliteStore:
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="ulak-read")
         self._writer: Writer | None = None
         self._listener: Listener | None = None
+        self._failures_seen = 0
 
     def connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level=None, timeout=5, check_same_thread=False)
@@ -129,6 +131,12 @@ class SqliteStore:
         finally:
             connection.close()
 
+    async def enqueue_in(self, connection: Any, rows: Sequence[Row]) -> list[int]:
+        raise Misconfigured(
+            "a SQLite store has one writer, so a job can't join a transaction of your own connection; "
+            "run your statements in Ulak's transaction instead: await ulak.write(unit)"
+        )
+
     async def backup(self, path: str) -> None:
         if os.path.exists(path):
             raise Conflict(f"{path} exists already; name a file that does not")
@@ -142,6 +150,13 @@ class SqliteStore:
             raise translate(error) from error
         finally:
             connection.close()
+
+    async def tend(self) -> None:
+        """Refuse new work while the disk is short; after a failed write give the ballast up, so that results still fit."""
+        self.ledger.closed_because = self.ballast.shortage()
+        if self._writer is not None and self._writer.failures != self._failures_seen:
+            self._failures_seen = self._writer.failures
+            self.ballast.drop()
 
     def facts(self) -> dict[str, float]:
         wal = self.path.with_name(self.path.name + "-wal")

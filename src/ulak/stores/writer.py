@@ -12,12 +12,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from ulak.errors import Unavailable
+from ulak.errors import Refused, Unavailable
 from ulak.spine import probe
 from ulak.spine.store import Buffers, Line, Tx, Verb
 
 # What one commit may carry of each line: enough to share a sync, little enough that nobody waits long.
 SHARES = {Line.SETTLE: 64, Line.CLAIM: 64, Line.TIMERS: 64, Line.ENQUEUE: 400, Line.UNIT: 64}
+
+HANDOVER_BOUND = 50_000
 
 
 class CommitUnknown(Exception):
@@ -108,6 +110,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.commits = 0
         self.reruns = 0
+        self.failures = 0
 
     def start(self) -> None:
         self._thread.start()
@@ -115,6 +118,8 @@ class Writer:
     def submit(self, verb: Verb[Any, Any], value: Any) -> asyncio.Future[Any]:
         if self._dead is not None or self._closing:
             raise Unavailable(f"the store is closed{f': {self._dead}' if self._dead else ''}")
+        if len(self._lines[verb.line]) >= HANDOVER_BOUND:
+            raise Refused("the store is too far behind to take more; try again later", retry_after_seconds=1)
         future = self._loop.create_future()
         self._lines[verb.line].append(Item(verb, value, future))
         if not self._wake.is_set():
@@ -162,6 +167,7 @@ class Writer:
             self._loop.call_soon_threadsafe(self._lost, error)
             self._answer(batch, None, Unavailable(f"the store failed: {error}; start the process again", outcome="unknown"))
         except BatchFailed as failed:
+            self.failures += 1
             self._answer(batch, None, self._session.translate(failed.error))
         except Exception as error:  # noqa: BLE001 - every caller must be answered, whatever went wrong
             self._answer(batch, None, self._session.translate(error))

@@ -1,0 +1,46 @@
+"""Ulak carries a change to whoever must act on it, and can prove what happened."""
+
+from __future__ import annotations
+
+from ulak.app import Ulak
+from ulak.backoff import Backoff
+from ulak.errors import (
+    Conflict,
+    Duplicate,
+    Error,
+    Invalid,
+    Misconfigured,
+    NotFound,
+    Permanent,
+    Refused,
+    Throttled,
+    Transient,
+    Unavailable,
+)
+from ulak.spine.breaker import BreakerPolicy
+from ulak.spine.job import Job, NewJob, Priority
+from ulak.spine.outcome import Cancel, Done, Retry, Snooze
+
+__all__ = [
+    "Backoff",
+    "BreakerPolicy",
+    "Cancel",
+    "Conflict",
+    "Done",
+    "Duplicate",
+    "Error",
+    "Invalid",
+    "Job",
+    "Misconfigured",
+    "NewJob",
+    "NotFound",
+    "Permanent",
+    "Priority",
+    "Refused",
+    "Retry",
+    "Snooze",
+    "Throttled",
+    "Transient",
+    "Ulak",
+    "Unavailable",
+]

@@ -1,0 +1,200 @@
+"""The composition root: one Ulak, its store, its loops, and the namespaces of its rooms. It holds parts and decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import structlog
+
+from ulak.backoff import Backoff
+from ulak.clock import Clock, SystemClock
+from ulak.errors import Conflict, Misconfigured, Unavailable
+from ulak.settings import Settings, load
+from ulak.spine.breaker import BreakerPolicy
+from ulak.spine.cron import CronEntry
+from ulak.spine.form import to_rows
+from ulak.spine.handler import Handler, Handlers, LaneName, Policy
+from ulak.spine.job import NewJob, OnUncertain, Priority
+from ulak.spine.jobs import Jobs
+from ulak.spine.lane import Lane, ThreadLane
+from ulak.spine.loop import Loops
+from ulak.spine.pruner import Ages
+from ulak.spine.store import Store, Tx
+from ulak.spine.telemetry import Telemetry
+from ulak.spine.worker import StopReport
+from ulak.stores.open import make_store
+
+log = structlog.get_logger("ulak")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DAY_MILLIS = 86_400_000
+
+
+class Ulak:
+    """A courier. Use it inside `async with`; two of them can live in one process."""
+
+    def __init__(
+        self, store: str | None = None, *, settings: Settings | None = None, clock: Clock | None = None, work: bool = True
+    ) -> None:
+        self.settings = settings or load(overrides={} if store is None else {"store": store}).settings
+        self.clock = clock or SystemClock()
+        self.handlers = Handlers()
+        self.telemetry = Telemetry()
+        self._address = store or self.settings.store
+        self._work = work
+        self._crons: list[CronEntry] = []
+        self._lanes: dict[str, Lane] = {}
+        self._store: Store | None = None
+        self._loops: Loops | None = None
+        self.stop_report: StopReport | None = None
+
+    # Declaring
+
+    def handles(
+        self, kind: str, *, lane: LaneName = "async", concurrency: int = 100, max_attempts: int | None = None,
+        timeout_seconds: float = 300.0, backoff: Backoff | None = None, rate_per_second: float | None = None,
+        capacity: int | None = None, admission: Policy = "block", wait_seconds: float = 5.0, breaker: BreakerPolicy | None = None,
+    ) -> Callable[[F], F]:  # fmt: skip
+        """Register the function that runs a job kind."""
+        spine = self.settings.spine
+        usual = Backoff(spine.retry_first_seconds, spine.retry_factor, spine.retry_cap_seconds, spine.retry_jitter)
+
+        def register(call: F) -> F:
+            self._not_open("a handler")
+            self.handlers.add(
+                Handler(kind, call, lane, concurrency, max_attempts or spine.max_attempts, timeout_seconds, backoff or usual,
+                        rate_per_second, capacity, admission, wait_seconds, breaker)
+            )  # fmt: skip
+            return call
+
+        return register
+
+    def cron(self, name: str, expression: str, kind: str, payload: Any = None, *, time_zone: str = "UTC") -> None:
+        """Enqueue a job at the times of a cron expression, once per time across all instances."""
+        self._not_open("a cron entry")
+        entry = CronEntry(name, expression, kind, payload, time_zone)
+        entry.next_after(self.clock.now())  # a mistake is told now, not at the first firing
+        if any(known.name == name for known in self._crons):
+            raise Conflict(f"there is a cron entry {name} already; names are unique")
+        self._crons.append(entry)
+
+    def use_lane(self, name: LaneName, lane: Lane) -> None:
+        """Fill a lane; the compute room fills `process`."""
+        self._not_open("a lane")
+        self._lanes[name] = lane
+
+    def _not_open(self, what: str) -> None:
+        if self._store is not None:
+            raise Conflict(f"{what} must be declared before this Ulak is opened")
+
+    # Life
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        self._check_lanes()
+        spine, worker = self.settings.spine, self.settings.worker
+        store = make_store(self._address, self.clock, self._capacity, spine)
+        self._lanes.setdefault("thread", ThreadLane(worker.threads))
+        loops = Loops(
+            store, self.handlers, store.clock, self.telemetry, self._lanes,
+            concurrency=worker.concurrency, threads=worker.threads, lease_seconds=spine.lease_seconds,
+            poison_deaths=spine.poison_deaths, crons=self._crons,
+            ages=Ages(*(round(days * _DAY_MILLIS) for days in (spine.history_days, spine.events_days, spine.dead_days))),
+        )  # fmt: skip
+        await store.open(loops)
+        self._store, self._loops = store, loops
+        try:
+            await loops.start(work=self._work)
+        except BaseException:
+            await self.close()
+            raise
+
+    def _check_lanes(self) -> None:
+        missing = [handler.kind for handler in self.handlers if handler.lane == "process" and "process" not in self._lanes]
+        if missing and self._work:
+            raise Misconfigured(f"{missing[0]} wants the process lane, and nothing fills it; see use_lane")
+
+    def _capacity(self, kind: str) -> int:
+        handler = self.handlers.get(kind)
+        return handler.capacity if handler is not None and handler.capacity is not None else self.settings.spine.capacity
+
+    async def close(self) -> StopReport | None:
+        """Stop gracefully: within stop_grace_seconds and stop_cancel_seconds, whatever is running."""
+        if self._store is None or self._loops is None:
+            return None
+        worker = self.settings.worker
+        report = await self._loops.stop(worker.stop_grace_seconds, worker.stop_cancel_seconds)
+        for lane in self._lanes.values():
+            lane.close()
+        self._lanes = {name: lane for name, lane in self._lanes.items() if name != "thread"}
+        await self._store.close()
+        self._store = self._loops = None
+        self.stop_report = report
+        log.info("stopped", finished=report.finished, released=report.released, cancelled=report.cancelled, left=len(report.left))
+        return report
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            raise Unavailable("this Ulak is not open; use it inside `async with`")
+        return self._store
+
+    @property
+    def loops(self) -> Loops:
+        if self._loops is None:
+            raise Unavailable("this Ulak is not open; use it inside `async with`")
+        return self._loops
+
+    @property
+    def jobs(self) -> Jobs:
+        return Jobs(self.store, self.store.clock)
+
+    # Enqueuing
+
+    async def enqueue(
+        self, kind: str, payload: Any = None, *, priority: Priority = Priority.NORMAL, key: str | None = None, slots: int = 1,
+        delay_seconds: float | None = None, due_at: datetime | None = None, expires_at: datetime | None = None,
+        unique_key: str | None = None, continuation: str | None = None, on_uncertain: OnUncertain = "resend",
+        connection: Any = None,
+    ) -> int:  # fmt: skip
+        """Accept a job durably and answer its id. At the kind's bound: wait or refuse, by its policy.
+
+        With `connection` (PostgreSQL), the job joins the caller's open transaction and exists when that commits.
+        """
+        job = NewJob(kind, payload, priority, key, slots, delay_seconds, due_at, expires_at, unique_key, continuation, on_uncertain)
+        return (await self.enqueue_many([job], connection=connection))[0]
+
+    async def enqueue_many(self, jobs: Iterable[NewJob], *, connection: Any = None) -> list[int]:
+        """Accept all jobs in one transaction, or none. A job whose unique key is taken answers the holder's id."""
+        rows = to_rows(jobs, self.store.ids, self.store.clock.now())
+        if not rows:
+            return []
+        if connection is not None:
+            return await self.store.enqueue_in(connection, rows)
+        return await self.loops.gate.enqueue(rows)
+
+    async def put(self, *jobs: NewJob) -> list[int]:
+        """Accept jobs; at the bound wait for room, whatever the kind's policy."""
+        return await self.loops.gate.put(to_rows(jobs, self.store.ids, self.store.clock.now()))
+
+    async def offer(self, kind: str, payload: Any = None, *, timeout_seconds: float = 0.0, **options: Any) -> int | None:
+        """Accept a job if there is room, or comes to be within the time; None when not."""
+        rows = to_rows([NewJob(kind, payload, **options)], self.store.ids, self.store.clock.now())
+        ids = await self.loops.gate.offer(rows, timeout_seconds)
+        return None if ids is None else ids[0]
+
+    async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a function in a transaction of Ulak's store: atomic, database only, and re-runnable."""
+        return await self.store.write(unit, *args, **kwargs)

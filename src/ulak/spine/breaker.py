@@ -1,0 +1,118 @@
+"""Circuit breakers, one per destination: closed, open, half-open. Decisions here, memory in `Breakers`, transitions in the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ulak.spine.query import Queries
+from ulak.spine.store import Tx
+
+sql = Queries(__package__)
+
+BreakerState = Literal["closed", "open", "half-open"]
+
+# A destination that nobody has used for long is forgotten; the newest are kept.
+REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerPolicy:
+    """Open after so many failures in a row; try one job after `open_seconds`, doubling up to the cap while it fails."""
+
+    failures: int = 10
+    open_seconds: float = 5.0
+    cap_seconds: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    destination: str
+    state: BreakerState = "closed"
+    failures: int = 0
+    opened: int = 0
+    until_at: int = 0
+
+
+def admit(breaker: Breaker, now: int) -> tuple[Breaker, bool]:
+    """May a job go? An open breaker whose time is over lets exactly one through."""
+    if breaker.state == "closed":
+        return breaker, True
+    if breaker.state == "open" and now >= breaker.until_at:
+        return replace(breaker, state="half-open"), True
+    return breaker, False
+
+
+def succeeded(breaker: Breaker) -> Breaker:
+    return Breaker(breaker.destination)
+
+
+def failed(breaker: Breaker, policy: BreakerPolicy, now: int) -> Breaker:
+    failures = breaker.failures + 1
+    if breaker.state != "half-open" and failures < policy.failures:
+        return replace(breaker, failures=failures)
+    pause = min(policy.open_seconds * 2**breaker.opened, policy.cap_seconds)
+    return Breaker(breaker.destination, "open", failures, min(breaker.opened + 1, 20), now + round(pause * 1000))
+
+
+class Breakers:
+    """The breakers of one process. Changes of state are handed to `changed`, to be kept and shown."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Breaker] = {}
+        self.changed: list[Breaker] = []
+
+    def admit(self, destination: str, now: int) -> Breaker | None:
+        """None when a job may go; otherwise the breaker that stops it."""
+        known = self._known.get(destination)
+        if known is None:
+            return None
+        after, may_go = admit(known, now)
+        self._keep(known, after)
+        return None if may_go else after
+
+    def succeeded(self, destination: str) -> None:
+        known = self._known.get(destination)
+        if known is not None and (known.failures or known.state != "closed"):
+            self._keep(known, succeeded(known))
+            del self._known[destination]
+
+    def failed(self, destination: str, policy: BreakerPolicy, now: int) -> None:
+        known = self._known.get(destination) or Breaker(destination)
+        self._keep(known, failed(known, policy, now))
+        if len(self._known) > REMEMBERED:
+            del self._known[next(iter(self._known))]
+
+    def _keep(self, before: Breaker, after: Breaker) -> None:
+        self._known[after.destination] = after
+        if before.state != after.state:
+            self.changed.append(after)
+
+    def reset(self, destination: str) -> bool:
+        found = self._known.pop(destination, None)
+        if found is not None and found.state != "closed":
+            self.changed.append(Breaker(destination))
+        return found is not None
+
+    def load(self, rows: list[Breaker]) -> None:
+        self._known.update({breaker.destination: breaker for breaker in rows})
+
+    def all(self) -> list[Breaker]:
+        return list(self._known.values())
+
+
+def save_breakers(tx: Tx, changed: list[Breaker]) -> None:
+    """Keep transitions, so that they outlive the process and others can see them."""
+    for breaker in changed:
+        tx.emit(f"breaker.{breaker.state}", 0, breaker.destination, [breaker.failures, breaker.until_at])
+        if breaker.state == "closed":
+            tx.run(sql.delete_breaker, destination=breaker.destination)
+        else:
+            tx.run(
+                sql.save_breaker, destination=breaker.destination, state=breaker.state, failures=breaker.failures,
+                now=tx.now, until_at=breaker.until_at,
+            )  # fmt: skip
+
+
+def load_breakers(tx: Tx) -> list[Breaker]:
+    return [Breaker(destination, state, failures, 1, until_at) for destination, state, failures, until_at in tx.all(sql.list_breakers)]

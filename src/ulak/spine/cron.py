@@ -1,0 +1,70 @@
+"""Cron: entries that enqueue a job at certain times, one firing per time across all instances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+
+from ulak.clock import to_datetime, to_millis
+from ulak.errors import Invalid
+from ulak.spine.enqueue import enqueue_owed
+from ulak.spine.query import Queries
+from ulak.spine.settle import new_row
+from ulak.spine.store import Line, Tx, Verb
+
+sql = Queries(__package__)
+
+
+@dataclass(frozen=True, slots=True)
+class CronEntry:
+    """`name` identifies the entry across instances and restarts. Times that passed while nobody ran fire once, late."""
+
+    name: str
+    expression: str
+    kind: str
+    payload: Any = None
+    time_zone: str = "UTC"
+
+    def next_after(self, now: int) -> int:
+        zone = _zone(self)
+        try:
+            following: datetime = next(CronSim(self.expression, to_datetime(now).astimezone(zone)))
+        except (CronSimError, StopIteration) as error:
+            raise Invalid(f"cron entry {self.name}: {self.expression!r} is not a cron expression ({error}); use five fields") from error
+        return to_millis(following)
+
+
+def _zone(entry: CronEntry) -> ZoneInfo:
+    try:
+        return ZoneInfo(entry.time_zone)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise Invalid(f"cron entry {entry.name}: no time zone {entry.time_zone!r}; use a name like Europe/Istanbul") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    entries: tuple[CronEntry, ...]
+
+
+def fire_due(tx: Tx, tick: Tick) -> tuple[int, list[str]]:
+    """Fire what is due and not yet fired; answers when to look again, and what was fired."""
+    fired, following = [], []
+    for entry in tick.entries:
+        tx.run(sql.open_cron, name=entry.name, now=tx.now)
+        row = tx.one(sql.read_cron, name=entry.name)
+        assert row is not None  # opened above
+        due_at = entry.next_after(row[0])
+        if due_at <= tx.now and tx.run(sql.fire_cron, name=entry.name, before=row[0], now=tx.now):
+            payload = {"entry": entry.name, "due_at": due_at, "payload": entry.payload}
+            enqueue_owed(tx, [new_row(tx, entry.kind, payload)])
+            tx.emit("cron.fired", 0, entry.kind, [entry.name, due_at])
+            fired.append(entry.name)
+        following.append(entry.next_after(max(row[0], tx.now)))
+    return min(following), fired
+
+
+FIRE_DUE: Verb[Tick, tuple[int, list[str]]] = Verb(Line.TIMERS, lambda tx, items: [fire_due(tx, tick) for tick in items])

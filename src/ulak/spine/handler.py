@@ -1,0 +1,72 @@
+"""Handlers: which function runs a job kind, in which lane, and within which limits."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ulak.backoff import Backoff
+from ulak.errors import Conflict, Invalid
+from ulak.spine.breaker import BreakerPolicy
+
+LaneName = Literal["async", "thread", "process"]
+Policy = Literal["block", "reject", "wait"]
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A kind and everything that is decided about it.
+
+    `concurrency` bounds this process; a bound for all instances together is a key with slots. `rate_per_second` is
+    shared by all instances. `capacity` bounds accepted and unfinished jobs; `admission` says what happens at the bound.
+    With a `breaker`, a job's key names its destination.
+    """
+
+    kind: str
+    call: Callable[..., Any]
+    lane: LaneName = "async"
+    concurrency: int = 100
+    max_attempts: int = 20
+    timeout_seconds: float = 300.0
+    backoff: Backoff = Backoff()
+    rate_per_second: float | None = None
+    capacity: int | None = None
+    admission: Policy = "block"
+    wait_seconds: float = 5.0
+    breaker: BreakerPolicy | None = None
+
+    def __post_init__(self) -> None:
+        if not self.kind or len(self.kind) > 100:
+            raise Invalid(f"kind {self.kind!r} must have 1 to 100 characters, like room.verb")
+        for name in ("concurrency", "max_attempts", "timeout_seconds"):
+            if getattr(self, name) <= 0:
+                raise Invalid(f"{name} of {self.kind} must be more than 0")
+        if self.rate_per_second is not None and self.rate_per_second <= 0:
+            raise Invalid(f"rate_per_second of {self.kind} must be more than 0")
+        if self.lane == "async" and not inspect.iscoroutinefunction(self.call):
+            raise Invalid(f"the handler of {self.kind} is a plain function; make it async or give lane='thread'")
+        if self.lane != "async" and inspect.iscoroutinefunction(self.call):
+            raise Invalid(f"the handler of {self.kind} is async; it can't run in the {self.lane} lane")
+
+
+class Handlers:
+    """The kinds that this process can run."""
+
+    def __init__(self) -> None:
+        self._by_kind: dict[str, Handler] = {}
+
+    def add(self, handler: Handler) -> None:
+        if handler.kind in self._by_kind:
+            raise Conflict(f"kind {handler.kind} has a handler already; a kind has one")
+        self._by_kind[handler.kind] = handler
+
+    def get(self, kind: str) -> Handler | None:
+        return self._by_kind.get(kind)
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._by_kind.values())
+
+    def __len__(self) -> int:
+        return len(self._by_kind)

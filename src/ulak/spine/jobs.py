@@ -1,0 +1,164 @@
+"""The verbs with which people look at jobs and step in: show, list, cancel, redrive, edit, drop, count, follow events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from ulak import codec
+from ulak.clock import Clock
+from ulak.errors import Conflict, Invalid, NotFound
+from ulak.spine import dead_letters
+from ulak.spine.cancel import CANCEL, Cancelled
+from ulak.spine.dead_letters import REDRIVE, Filter
+from ulak.spine.event import EventRecord, read_events
+from ulak.spine.job import Entry, Priority, Record, State, Word
+from ulak.spine.query import Queries, Query
+from ulak.spine.store import Store, Tx
+
+sql = Queries(__package__)
+
+Ids = list[int]
+Events = list[EventRecord]
+
+LIVE = {"ready": 0, "deferred": 1, "running": 2, "behind": 3, "suspect": 4}
+FINISHED = ("done", "cancelled", "expired")
+STATUSES = (*LIVE, *FINISHED, "dead")
+MOST = 1000
+_STATUS_OF = {number: name for name, number in LIVE.items()}
+assert set(_STATUS_OF) == {int(state) for state in State}
+
+
+def to_record(row: tuple[Any, ...]) -> Record:
+    (identifier, kind, status, key, prio, attempt, crashes, accepted_at, due_at, started_at, settled_at, expires_at, unique_key,
+     note, detail, payload) = row  # fmt: skip
+    word = _STATUS_OF[status] if isinstance(status, int) else status
+    timeline = _timeline(word, accepted_at, started_at, settled_at, attempt, note, detail)
+    return Record(identifier, kind, word, key, Priority(prio), attempt, crashes, accepted_at, due_at, started_at, settled_at,
+                  expires_at, unique_key, codec.decode(payload), _decoded(detail), timeline)  # fmt: skip
+
+
+def _decoded(detail: str | None) -> Any:
+    if detail is None:
+        return None
+    try:
+        return codec.decode(detail)
+    except ValueError:
+        return detail
+
+
+def _timeline(
+    word: str, accepted_at: int, started_at: int | None, settled_at: int | None, attempt: int, note: str | None, detail: str | None
+) -> tuple[Entry, ...]:
+    entries = [Entry(accepted_at, Word.ACCEPTED, 0)]
+    for line in (note or "").splitlines():
+        at, said, number, more = codec.decode(line)
+        if "started_at" in more:
+            entries.append(Entry(more.pop("started_at"), Word.STARTED, number))
+        entries.append(Entry(at, said, number, more))
+    if started_at is not None:
+        entries.append(Entry(started_at, Word.STARTED, attempt))
+    if settled_at is not None:
+        entries.append(Entry(settled_at, word, attempt, {"cause": detail} if word == Word.DEAD else {}))
+    return tuple(entries)
+
+
+def read_record(tx: Tx, identifier: int) -> Record | None:
+    for query in (sql.read_job, sql.read_past, sql.read_dead):
+        row = tx.one(query, id=identifier)
+        if row is not None:
+            return to_record(row)
+    return None
+
+
+def _list(tx: Tx, query: Query, kind: str | None, status: Any, before: int, limit: int) -> list[Record]:
+    return [to_record(row) for row in tx.all(query, kind=kind, status=status, before=before, n=limit)]
+
+
+def list_records(tx: Tx, kind: str | None, status: str | None, before: int, limit: int) -> list[Record]:
+    """Newest first, from below `before`. Without a status: all, live and finished."""
+    found: list[Record] = []
+    if status is None or status in LIVE:
+        found += _list(tx, sql.list_jobs, kind, None if status is None else LIVE[status], before, limit)
+    if status is None or status in FINISHED:
+        found += _list(tx, sql.list_past, kind, status, before, limit)
+    if status is None or status == "dead":
+        found += _list(tx, sql.list_dead, kind, None, before, limit)
+    return sorted(found, key=lambda record: -record.id)[:limit]
+
+
+class Jobs:
+    """`ulak.jobs`: everything about jobs that are in the store already."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def get(self, identifier: int) -> Record:
+        found = await self._store.read(read_record, identifier)
+        if found is None:
+            raise NotFound(f"no job {identifier}; it was never accepted here, or its history was pruned")
+        return found
+
+    async def list(
+        self, kind: str | None = None, status: str | None = None, before: int | None = None, limit: int = 100
+    ) -> list[Record]:
+        if status is not None and status not in STATUSES:
+            raise Invalid(f"no status {status!r}; there are: {', '.join(STATUSES)}")
+        if not 1 <= limit <= MOST:
+            raise Invalid(f"limit {limit} is out of range; use 1 to {MOST}")
+        return await self._store.read(list_records, kind, status, (1 << 62) if before is None else before, limit)
+
+    async def cancel(self, identifier: int) -> Cancelled:
+        """At once while it waits ("cancelled"), by a mark while it runs ("cancelling")."""
+        verdict = await self._store.submit(CANCEL, identifier)
+        if verdict == "finished":
+            record = await self.get(identifier)
+            raise Conflict(f"job {identifier} is {record.status} already; there is nothing to cancel")
+        return verdict
+
+    async def find_dead(self, wanted: Filter, after: int = 0, limit: int = 100) -> Ids:
+        return await self._store.read(dead_letters.find_ids, wanted, after, limit)
+
+    async def redrive(self, identifiers: Ids) -> Ids:
+        """Put dead letters back to work; answers those that went."""
+        return await self._store.submit(REDRIVE, identifiers)
+
+    async def redrive_all(self, wanted: Filter, *, rate_per_second: float | None = None) -> AsyncIterator[int]:
+        """Every dead letter that fits, oldest first, at a rate if one is given; yields each id that went."""
+        after, page = 0, 1 if rate_per_second else 200
+        while ids := await self.find_dead(wanted, after, page):
+            for identifier in await self.redrive(ids):
+                yield identifier
+            after = ids[-1]
+            if rate_per_second:
+                await self._pause(1 / rate_per_second)
+
+    async def _pause(self, seconds: float) -> None:
+        await self._clock.wait(asyncio.Event(), seconds)
+
+    async def edit(self, identifier: int, payload: Any) -> None:
+        await self._store.write(dead_letters.edit, identifier, codec.encode(payload))
+
+    async def drop(self, identifier: int) -> None:
+        await self._store.write(dead_letters.drop, identifier)
+
+    async def counts(self) -> dict[str, dict[str, int]]:
+        """Live jobs by kind and status, with the instant of the oldest under `oldest_at`."""
+        found: dict[str, dict[str, int]] = {}
+        for kind, state, number, oldest_at in await self._store.read(lambda tx: tx.all(sql.count_waiting)):
+            found.setdefault(kind, {})[_STATUS_OF[state]] = number
+            found[kind]["oldest_at"] = min(found[kind].get("oldest_at", oldest_at), oldest_at)
+        return found
+
+    async def tally(self) -> dict[str, dict[str, int]]:
+        """How often each word was spoken of each kind, since the store was made."""
+        found: dict[str, dict[str, int]] = {}
+        for word, kind, number in await self._store.read(lambda tx: tx.all(sql.read_tally)):
+            found.setdefault(kind, {})[word] = int(number)
+        return found
+
+    async def events(self, after: int = 0, limit: int = 1000) -> Events:
+        """Events above the cursor, in commit order; the last one's `seq` is the next cursor."""
+        return await self._store.read(read_events, after, limit)

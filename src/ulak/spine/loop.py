@@ -1,0 +1,179 @@
+"""The loops that make a store live: worker, timers, heartbeat, cron, pruner, upkeep; and what a commit wakes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from ulak.clock import Clock
+from ulak.errors import Error
+from ulak.spine import probe
+from ulak.spine.admission import Gate
+from ulak.spine.breaker import Breakers, load_breakers
+from ulak.spine.cron import FIRE_DUE, CronEntry, Tick
+from ulak.spine.handler import Handlers
+from ulak.spine.lane import Lane
+from ulak.spine.pruner import PAUSE_SECONDS, PRUNE, SLICE, Ages
+from ulak.spine.rescuer import Rescuer
+from ulak.spine.slots import PROMOTE_STRANDED
+from ulak.spine.store import Buffers, Store
+from ulak.spine.telemetry import Telemetry
+from ulak.spine.timers import PROMOTE_DUE
+from ulak.spine.worker import StopReport, Worker
+
+log = structlog.get_logger("ulak.loop")
+
+LONGEST_SLEEP_SECONDS = 1.0
+UPKEEP_SECONDS = 0.5
+CLOCK_STEP_MILLIS = 1000
+
+
+class Loops:
+    """Everything that runs in the background of one open Ulak. It listens to the store's commits."""
+
+    def __init__(
+        self, store: Store, handlers: Handlers, clock: Clock, telemetry: Telemetry, lanes: dict[str, Lane],
+        *, concurrency: int, threads: int, lease_seconds: float, poison_deaths: int, ages: Ages, crons: list[CronEntry],
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._clock = clock
+        self._telemetry = telemetry
+        self.breakers = Breakers()
+        self.gate = Gate(store, clock, handlers, telemetry)
+        self.worker = Worker(store, handlers, clock, telemetry, self.breakers, lanes, concurrency, threads)
+        self._rescuer = Rescuer(store, telemetry, lease_seconds, poison_deaths)
+        self._ages = ages
+        self._crons = tuple(crons)
+        self._next_due: int | None = None
+        self._due = asyncio.Event()
+        self._behind = asyncio.Event()
+        self._never = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.changed = asyncio.Event()
+        self.failure: Exception | None = None
+        self.failed = asyncio.Event()
+
+    # The store's listener
+
+    def committed(self, buffers: Buffers, room_for: list[str]) -> None:
+        if buffers.ready:
+            self.worker.heat(buffers.ready)
+        if buffers.due_at is not None and (self._next_due is None or buffers.due_at < self._next_due):
+            self._next_due = buffers.due_at
+            self._due.set()
+        if buffers.cancelled:
+            self.worker.cancel(buffers.cancelled)
+        if buffers.behind:
+            self._behind.set()
+        if room_for:
+            self.gate.announce(room_for)
+        self.changed.set()
+
+    def lost(self, reason: Exception) -> None:
+        self.failure = reason
+        self.failed.set()
+        log.critical("store_lost", error=str(reason))
+
+    # Life
+
+    async def start(self, *, work: bool) -> None:
+        if work:
+            self.breakers.load(await self._store.read(load_breakers))
+            self.worker.cancel(await self._rescuer.beat())
+            self._spawn("worker", self.worker.run)
+            self._spawn("timers", self._run_timers)
+            self._spawn("behind", self._run_behind)
+            self._spawn("pruner", self._run_pruner)
+            if self._crons:
+                self._spawn("cron", self._run_cron)
+        if work or self._store.shared:
+            self._spawn("heartbeat", self._run_heartbeat)
+        self._spawn("upkeep", self._run_upkeep)
+
+    def _spawn(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.append(asyncio.create_task(self._guard(name, run), name=f"ulak-{name}"))
+
+    async def _guard(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        """A loop that fails is started again after a pause: one bad moment must not end it for good."""
+        while True:
+            try:
+                return await run()
+            except Error as error:
+                log.warning("loop_failed", loop=name, error=str(error))
+            except Exception:
+                log.exception("loop_failed", loop=name)
+            await self._clock.wait(self._never, LONGEST_SLEEP_SECONDS)
+
+    async def stop(self, grace_seconds: float, cancel_seconds: float) -> StopReport:
+        self.gate.close()
+        report = await self.worker.stop(grace_seconds, cancel_seconds)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        return report
+
+    # The loops
+
+    async def _run_timers(self) -> None:
+        while True:
+            probe.reach("timers.before_promote")
+            self._due.clear()
+            self._next_due = await self._store.submit(PROMOTE_DUE, None)
+            probe.reach("timers.promoted")
+            await self._clock.wait(self._due, self._timer_pause())
+
+    def _timer_pause(self) -> float | None:
+        """Until the next deadline. A store that others write to is looked at every second all the same."""
+        longest = LONGEST_SLEEP_SECONDS
+        if self._next_due is None:
+            return longest
+        return min(max(self._next_due - self._clock.now(), 0) / 1000, longest)
+
+    async def _run_behind(self) -> None:
+        """Give away slots that nobody holds. Only callers' own transactions leave such keys."""
+        while True:
+            after: str | None = ""
+            while after is not None and self._store.shared:
+                after = await self._store.submit(PROMOTE_STRANDED, after)
+            self._behind.clear()
+            await self._clock.wait(self._behind, LONGEST_SLEEP_SECONDS * 5)
+
+    async def _run_heartbeat(self) -> None:
+        while True:
+            await self._clock.wait(self._never, self._rescuer.pause_seconds)
+            probe.reach("rescuer.before_rescue")
+            self.worker.cancel(await self._rescuer.beat())
+            probe.reach("rescuer.rescued")
+
+    async def _run_cron(self) -> None:
+        while True:
+            probe.reach("cron.before_fire")
+            following, fired = await self._store.submit(FIRE_DUE, Tick(self._crons))
+            for name in fired:
+                self._telemetry.count("cron_fired", name)
+            pause = max(following - self._clock.now(), 0) / 1000
+            await self._clock.wait(self._never, min(pause, LONGEST_SLEEP_SECONDS))
+
+    async def _run_pruner(self) -> None:
+        while True:
+            pruned = await self._store.submit(PRUNE, self._ages)
+            for table, number in pruned.items():
+                self._telemetry.count("events_pruned", "", table, number)
+            if max(pruned.values()) < SLICE:
+                await self._clock.wait(self._never, PAUSE_SECONDS)
+
+    async def _run_upkeep(self) -> None:
+        """Late attempts, the store's own upkeep, and steps of the wall clock."""
+        skew = self._clock.now() - self._clock.monotonic() * 1000
+        while True:
+            await self._clock.wait(self._never, UPKEEP_SECONDS)
+            self.worker.watch()
+            await self._store.tend()
+            seen = self._clock.now() - self._clock.monotonic() * 1000
+            if abs(seen - skew) > CLOCK_STEP_MILLIS:
+                self._telemetry.count("clock_steps", "", "forward" if seen > skew else "back")
+                log.warning("clock_stepped", by_seconds=round((seen - skew) / 1000, 3))
+                self._due.set()
+            skew = seen

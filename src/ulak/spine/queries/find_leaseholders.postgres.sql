@@ -1,0 +1,1 @@
+SELECT DISTINCT owner FROM job WHERE state = 2

@@ -1,0 +1,1 @@
+SELECT destination, state, failures, until_at FROM breaker ORDER BY destination

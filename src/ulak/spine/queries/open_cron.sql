@@ -1,0 +1,1 @@
+INSERT INTO cron (name, fired_at) VALUES (:name, :now) ON CONFLICT (name) DO NOTHING

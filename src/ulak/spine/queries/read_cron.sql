@@ -1,0 +1,1 @@
+SELECT fired_at FROM cron WHERE name = :name

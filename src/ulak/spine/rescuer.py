@@ -1,0 +1,68 @@
+"""The rescuer: keeps this process's lease alive and frees the work of processes that are gone, without being asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import structlog
+
+from ulak.spine.query import Queries
+from ulak.spine.rescue import RESCUE, Lost
+from ulak.spine.store import Line, Store, Tx, Verb
+from ulak.spine.telemetry import Telemetry
+
+log = structlog.get_logger("ulak.rescuer")
+sql = Queries(__package__)
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    owner: int
+    lease_millis: int
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """What a heartbeat finds: owners that are gone but hold work, and own jobs that somebody has cancelled."""
+
+    lost: list[int] = field(default_factory=list)
+    cancelled: list[int] = field(default_factory=list)
+
+
+def _beat(tx: Tx, beat: Beat) -> Pulse:
+    if beat.shared:
+        tx.run(sql.beat_owner, id=beat.owner, lease_at=tx.now + beat.lease_millis)
+    leases = {owner: lease_at for owner, _, _, _, lease_at in tx.all(sql.list_owners)}
+    # A holder of work without a row of its own is gone as well: its row may have been removed first.
+    holders = {owner for (owner,) in tx.all(sql.find_leaseholders)} | set(leases)
+    gone = {owner for owner in holders if leases.get(owner, 0) < tx.now and owner != beat.owner}
+    cancelled = [identifier for (identifier,) in tx.all(sql.find_cancelled, owner=beat.owner)]
+    return Pulse(sorted(gone), cancelled)
+
+
+BEAT: Verb[Beat, Pulse] = Verb(Line.TIMERS, lambda tx, items: [_beat(tx, beat) for beat in items])
+
+
+class Rescuer:
+    def __init__(self, store: Store, telemetry: Telemetry, lease_seconds: float, poison_deaths: int) -> None:
+        self._store = store
+        self._telemetry = telemetry
+        self._lease_millis = round(lease_seconds * 1000)
+        self._poison_deaths = poison_deaths
+        self.pause_seconds = lease_seconds / 3
+
+    async def beat(self) -> list[int]:
+        """One heartbeat; answers jobs of this process that were cancelled elsewhere."""
+        pulse = await self._store.submit(BEAT, Beat(self._store.owner, self._lease_millis, self._store.shared))
+        for owner in pulse.lost:
+            await self._rescue(owner)
+        return pulse.cancelled
+
+    async def _rescue(self, owner: int) -> None:
+        rescued = 0
+        while number := await self._store.submit(RESCUE, Lost(owner, self._poison_deaths)):
+            rescued += number
+        self._telemetry.count("jobs_uncertain", "", number=rescued)
+        if rescued:
+            log.warning("rescued", owner=owner, jobs=rescued, note="their process is gone; each attempt is uncertain")

@@ -1,0 +1,94 @@
+"""The settler: collects the ends of attempts and brings them to the store in batches, for as long as it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+
+from ulak.clock import Clock
+from ulak.errors import Error
+from ulak.spine import probe
+from ulak.spine.breaker import Breakers, save_breakers
+from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Settlement, Snooze
+from ulak.spine.settle import SETTLE
+from ulak.spine.store import Store
+from ulak.spine.telemetry import Telemetry
+
+log = structlog.get_logger("ulak.settler")
+
+BATCH = 200
+PAUSE_SECONDS = 1.0
+LAST_FLUSH_SECONDS = 5.0
+_WORDS: dict[type, str] = {
+    Done: "done", Retry: "retried", Snooze: "snoozed", Cancel: "cancelled", Dead: "dead", Release: "released",
+}  # fmt: skip
+
+
+class Settler:
+    def __init__(self, store: Store, clock: Clock, telemetry: Telemetry, breakers: Breakers) -> None:
+        self._store = store
+        self._clock = clock
+        self._telemetry = telemetry
+        self._breakers = breakers
+        self._ended: list[Settlement] = []
+        self._scheduled = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.trouble = False  # the store does not take results: nothing new may be started
+
+    def add(self, settlement: Settlement) -> None:
+        self._ended.append(settlement)
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        ended, self._ended = self._ended, []
+        for start in range(0, len(ended), BATCH):
+            self._spawn(self._settle(ended[start : start + BATCH]))
+        if self._breakers.changed:
+            self._spawn(self._save_breakers())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _settle(self, settlements: list[Settlement]) -> None:
+        probe.reach("worker.before_settle")
+        while True:
+            try:
+                kept = await self._store.submit(SETTLE, settlements)
+                break
+            except Error as error:
+                log.error("settle_failed", jobs=len(settlements), error=str(error))
+                self.trouble = True
+                await self._clock.wait(asyncio.Event(), PAUSE_SECONDS)
+        self.trouble = False
+        probe.reach("worker.settled")
+        self._count(settlements, kept)
+
+    def _count(self, settlements: list[Settlement], kept: set[tuple[int, int]]) -> None:
+        for one in settlements:
+            if (one.id, one.epoch) in kept:
+                self._telemetry.count("jobs_settled", one.kind, _WORDS[type(one.outcome)])
+            else:
+                self._telemetry.count("leases_lost", one.kind)
+                log.warning("lease_lost", kind=one.kind, job=one.id, epoch=one.epoch)
+
+    async def _save_breakers(self) -> None:
+        changed, self._breakers.changed = self._breakers.changed, []
+        with contextlib.suppress(Error):
+            await self._store.write(save_breakers, changed)
+
+    async def flushed(self) -> None:
+        """Let the last results reach the store, for a bounded time."""
+        self._flush()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LAST_FLUSH_SECONDS)
+        for task in self._tasks:
+            task.cancel()

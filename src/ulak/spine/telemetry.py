@@ -1,0 +1,104 @@
+"""What the worker counts and times, cheap enough for the hot path, and how Prometheus reads it. One per Ulak, no globals."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
+
+
+class Histogram:
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BUCKETS) + 1)
+        self.total = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self.counts[bisect_left(BUCKETS, seconds)] += 1
+        self.total += seconds
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        running, pairs = 0, []
+        for bound, number in zip([*map(str, BUCKETS), "+Inf"], self.counts, strict=True):
+            running += number
+            pairs.append((bound, float(running)))
+        return pairs
+
+
+Gauges = Callable[[], Iterable[tuple[str, str, dict[str, str], float]]]
+
+
+class Telemetry(Collector):
+    """Counters by (name, kind, label) and histograms by (name, kind)."""
+
+    def __init__(self) -> None:
+        self.counters: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+        self.histograms: defaultdict[tuple[str, str], Histogram] = defaultdict(Histogram)
+        self._gauges: list[Gauges] = []
+
+    def count(self, name: str, kind: str, label: str = "", number: float = 1) -> None:
+        self.counters[(name, kind, label)] += number
+
+    def observe(self, name: str, kind: str, seconds: float) -> None:
+        self.histograms[(name, kind)].observe(seconds)
+
+    def gauges(self, source: Gauges) -> None:
+        """Add a source of (name, help, labels, value), asked at each scrape."""
+        self._gauges.append(source)
+
+    def collect(self) -> Iterable[Metric]:
+        yield from self._collect_counters()
+        yield from self._collect_histograms()
+        yield from self._collect_gauges()
+
+    def _collect_counters(self) -> Iterable[Metric]:
+        families: dict[str, CounterMetricFamily] = {}
+        for (name, kind, label), value in sorted(self.counters.items()):
+            text, second = COUNTERS[name]
+            if name not in families:
+                families[name] = CounterMetricFamily(f"ulak_{name}", text, labels=["kind", second] if second else ["kind"])
+            families[name].add_metric([kind, label] if second else [kind], value)
+        yield from families.values()
+
+    def _collect_histograms(self) -> Iterable[Metric]:
+        families: dict[str, HistogramMetricFamily] = {}
+        for (name, kind), histogram in sorted(self.histograms.items(), key=lambda pair: pair[0]):
+            family = families.setdefault(name, HistogramMetricFamily(f"ulak_{name}", HISTOGRAMS[name], labels=["kind"]))
+            family.add_metric([kind], histogram.cumulative(), histogram.total)
+        yield from families.values()
+
+    def _collect_gauges(self) -> Iterable[Metric]:
+        families: dict[str, GaugeMetricFamily] = {}
+        for source in self._gauges:
+            for name, text, labels, value in source():
+                family = families.setdefault(name, GaugeMetricFamily(f"ulak_{name}", text, labels=list(labels)))
+                family.add_metric(list(labels.values()), value)
+        yield from families.values()
+
+
+# name: (help, second label)
+COUNTERS = {
+    "jobs_accepted": ("Jobs accepted by this process.", ""),
+    "jobs_refused": ("Jobs refused at a bound, by reason.", "reason"),
+    "jobs_settled": ("Attempts ended in this process, by outcome.", "outcome"),
+    "job_failures": ("Failed attempts, by error class.", "error_class"),
+    "leases_lost": ("Results that came after the lease was lost; they were not kept.", ""),
+    "jobs_uncertain": ("Attempts cut off by the death of a process.", ""),
+    "duplicate_runs": ("Jobs that ran again after an attempt marked uncertain.", ""),
+    "jobs_timed_out": ("Attempts that took longer than their kind allows.", ""),
+    "breaker_stops": ("Jobs put off because their destination's breaker was open.", ""),
+    "clock_steps": ("Steps of the wall clock that were noticed, by direction.", "direction"),
+    "events_pruned": ("Rows of history removed by age, by table.", "table"),
+    "cron_fired": ("Cron entries fired by this process.", ""),
+}
+HISTOGRAMS = {
+    "job_wait_seconds": "From acceptance (or the due time) to the start of an attempt.",
+    "job_run_seconds": "From the start of an attempt to its outcome.",
+    "timer_lateness_seconds": "From a deferred job's due time to its start.",
+}

@@ -1,0 +1,24 @@
+"""From an address to a store: `memory:`, `sqlite:///file`, `postgresql://…`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ulak.clock import Clock
+from ulak.errors import Misconfigured
+from ulak.settings import Spine
+from ulak.spine.store import Store
+from ulak.stores.sqlite import SqliteStore
+
+
+def make_store(address: str, clock: Clock, capacity: Callable[[str], int], spine: Spine) -> Store:
+    if address == "memory:":
+        return SqliteStore(None, clock, capacity)
+    if address.startswith("sqlite:///"):
+        return SqliteStore(address.removeprefix("sqlite:///"), clock, capacity, spine.ballast_mb, spine.min_free_mb)
+    if address.startswith(("postgresql://", "postgres://")):
+        # The driver takes a while to load, and an embedded Ulak never needs it.
+        from ulak.stores.postgres import PostgresStore
+
+        return PostgresStore(address, clock, capacity, lease_seconds=spine.lease_seconds)
+    raise Misconfigured(f"store {address!r} is not known; use memory:, sqlite:///file or postgresql://…")
