@@ -101,12 +101,21 @@ def _one_line(field: str, text: str) -> str:
 def _recipient(text: str) -> Address:
     _one_line("recipient", text)
     try:
-        address = Address(addr_spec=_with_ascii_domain(text))
+        address = _address(_with_ascii_domain(text))
     except (ValueError, MessageError, IndexError):
         address = Address()
     if not address.username or not address.domain or len(address.addr_spec.encode()) > _ADDRESS_LIMIT:
         raise Permanent("The mail's recipient is not one e-mail address; write it like name@example.org.")
     return address
+
+
+def _address(spec: str) -> Address:
+    if spec.isascii():
+        return Address(addr_spec=spec)
+    # The parser knows no letters beyond ASCII; it judges the shape, with an x for each of them.
+    Address(addr_spec="".join(letter if letter.isascii() else "x" for letter in spec))
+    local, _, domain = spec.rpartition("@")
+    return Address(username=local, domain=domain)
 
 
 def _with_ascii_domain(spec: str) -> str:

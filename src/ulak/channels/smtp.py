@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Literal
 
-from aiosmtplib import SMTP, SMTPException, SMTPResponseException
+from aiosmtplib import SMTP, SMTPException, SMTPHeloError, SMTPResponseException
 
 from ulak.clock import Clock
 
@@ -96,6 +96,11 @@ class Connections:
             timeout=None,  # the delivery as a whole has a deadline
         )
         await smtp.connect()
+        try:
+            await _introduce(smtp)
+        except BaseException:
+            smtp.close()
+            raise
         return smtp
 
     def _context(self) -> ssl.SSLContext:
@@ -118,6 +123,15 @@ class Connections:
             stale = [each for each in self._idle if each.since <= stale_since]
             self._idle = [each for each in self._idle if each.since > stale_since]
             await asyncio.gather(*(_part(each.smtp) for each in stale))
+
+
+async def _introduce(smtp: SMTP) -> None:
+    """EHLO now, unless the log-in has said it: what the server can do must be known before the first letter."""
+    if smtp.is_ehlo_or_helo_needed:
+        try:
+            await smtp.ehlo()
+        except SMTPHeloError:
+            await smtp.helo()
 
 
 async def _part(smtp: SMTP) -> None:

@@ -48,7 +48,7 @@ class WebhookChannel:
         self,
         options: WebhookOptions | None = None,
         *,
-        secrets: Secrets = lambda url: (),
+        secrets: Secrets = lambda _url: (),
         clock: Clock | None = None,
         resolver: AbstractResolver | None = None,
     ) -> None:
