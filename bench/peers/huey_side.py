@@ -13,7 +13,7 @@ from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event
 from typing import Any
 
-from huey import SqliteHuey  # type: ignore[import-untyped]
+from huey import SqliteHuey
 
 from bench.child import CONTEXT
 from bench.load import PAYLOAD, flood_from_threads, produce_jobs_from_threads

@@ -11,7 +11,7 @@ import logging
 import time
 from datetime import timedelta
 
-import asyncpg
+import asyncpg  # type: ignore[import-untyped]
 import uvloop
 from pgqueuer import PgQueuer
 from pgqueuer.db import AsyncpgPoolDriver

@@ -32,7 +32,7 @@ def end_to_end(uri: str, producers: int, jobs: int, concurrency: int = CONCURREN
 
 async def _enqueue(uri: str, producers: int, seconds: float) -> float:
     app = _app(uri, POOL)
-    task = app.task(_send, name="send")
+    task = app.task(name="send")(_send)
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
         return await flood(lambda: task.defer_async(payload=PAYLOAD), producers, seconds)

@@ -1,4 +1,4 @@
-"""The limit of PostgreSQL itself: two connections, unnest inserts, SKIP LOCKED claims, whole batches, no queue around it."""
+"""The limit of PostgreSQL itself: two connections, unnest inserts, SKIP LOCKED claims, whole batches, no queue."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import psycopg
 from bench.load import PAYLOAD, WARMUP_SECONDS
 
 SCHEMA = """
-CREATE TABLE job (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, state smallint NOT NULL DEFAULT 0, payload bytea NOT NULL)
-    WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
+CREATE TABLE job (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    state smallint NOT NULL DEFAULT 0,
+    payload bytea NOT NULL
+) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX job_ready ON job (id) WHERE state = 0;
 """
 INSERT = "INSERT INTO job (payload) SELECT payload FROM unnest(%s::bytea[]) AS row (payload)"
@@ -81,5 +84,5 @@ def _work(connection: Connection, batch: int, jobs: int) -> None:
     while left:
         rows = connection.execute(CLAIM, (batch,)).fetchall()
         if rows:
-            connection.execute(DELETE, ([id for id, _ in rows],))
+            connection.execute(DELETE, ([row[0] for row in rows],))
             left -= len(rows)

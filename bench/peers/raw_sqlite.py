@@ -40,7 +40,7 @@ def claim_and_delete(path: str, batch: int, jobs: int) -> float:
         begins = time.perf_counter()
         while rows := _claim(connection, batch):
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(DELETE, [(id,) for id, _ in rows])
+            connection.executemany(DELETE, [row[:1] for row in rows])
             connection.execute("COMMIT")
         return jobs / (time.perf_counter() - begins)
 

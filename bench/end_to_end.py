@@ -1,0 +1,92 @@
+"""Jobs per second from enqueue to done, producers and workers together; then drain only; then many more producers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from statistics import median
+
+from bench import report, ulak_side
+from bench.figure import Bench, Row, alternate, compared
+from bench.peers import huey_side, pgqueuer_side, procrastinate_side, raw_postgres, raw_sqlite
+from bench.place import in_database, in_file
+
+PRODUCERS = 100
+CROWD = 2_000
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    yield from _sqlite(bench)
+    yield from _postgres(bench)
+    yield from _drain(bench)
+    yield _crowd(bench)
+
+
+def _sqlite(bench: Bench) -> Iterator[Row]:
+    # each side gets as many jobs as keep it busy for a few seconds; the figure is a rate
+    samples = alternate(
+        bench.rounds,
+        {
+            "Ulak": partial(in_file, ulak_side.end_to_end, PRODUCERS, bench.scaled(80_000, 20_000)),
+            "Huey": partial(in_file, huey_side.end_to_end, PRODUCERS, bench.scaled(4_000, 1_000)),
+            "raw SQLite claim and delete": partial(
+                in_file, raw_sqlite.claim_and_delete, ulak_side.BATCH, bench.scaled(200_000, 50_000)
+            ),
+        },
+    )
+    promised = {"Huey": 10.0, "raw SQLite claim and delete": 0.25}
+    yield from compared(f"SQLite: end to end, {PRODUCERS} producers", "jobs/s", samples, promised)
+
+
+def _postgres(bench: Bench) -> Iterator[Row]:
+    inside = partial(in_database, bench.server)
+    samples = alternate(
+        bench.rounds,
+        {
+            "Ulak": partial(inside, ulak_side.end_to_end, PRODUCERS, bench.scaled(50_000, 10_000)),
+            "Procrastinate": partial(inside, procrastinate_side.end_to_end, PRODUCERS, bench.scaled(1_000, 250)),
+            "PgQueuer": partial(inside, pgqueuer_side.end_to_end, PRODUCERS, bench.scaled(4_000, 1_000)),
+            "raw SQL": partial(inside, raw_postgres.end_to_end, ulak_side.BATCH, bench.scaled(100_000, 30_000)),
+        },
+    )
+    promised = {"Procrastinate": 20.0, "PgQueuer": 3.0}
+    yield from compared(f"PostgreSQL: end to end, {PRODUCERS} producers", "jobs/s", samples, promised)
+
+
+def _drain(bench: Bench) -> Iterator[Row]:
+    inside = partial(in_database, bench.server)
+    samples = alternate(
+        bench.rounds,
+        {
+            "Ulak": partial(inside, ulak_side.drain, bench.scaled(60_000, 20_000)),
+            "PgQueuer": partial(inside, pgqueuer_side.drain, bench.scaled(30_000, 10_000)),
+            "raw SQL": partial(inside, raw_postgres.drain, ulak_side.BATCH, bench.scaled(100_000, 30_000)),
+        },
+    )
+    yield from compared("PostgreSQL: drain", "jobs/s", samples, {"PgQueuer": 1.0})
+
+
+def _crowd(bench: Bench) -> Row:
+    samples = alternate(
+        bench.rounds,
+        {
+            str(producers): partial(in_file, ulak_side.settled, producers, bench.seconds)
+            for producers in (PRODUCERS, CROWD)
+        },
+    )
+    few, many = (median(samples[str(producers)]) for producers in (PRODUCERS, CROWD))
+    return Row(
+        f"SQLite: settled with {CROWD:,} producers",
+        "jobs/s",
+        many,
+        against=f"{PRODUCERS} producers",
+        other=few,
+        ratio=many / few,
+        target="≥ 60%",
+        met=many >= 0.6 * few,
+        detail={"samples": samples},
+    )
+
+
+if __name__ == "__main__":
+    report.alone("end_to_end", rows)
