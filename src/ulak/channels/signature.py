@@ -149,7 +149,7 @@ def _parse(text: str) -> _Key:
     try:
         raw = base64.b64decode(rest, validate=True)
     except (binascii.Error, ValueError):
-        raise Invalid(f"The webhook secret {prefix[:5]}_… is not valid base64 after its prefix.") from None
+        raise Invalid("The webhook secret is not valid base64 behind its prefix.") from None
     if prefix == "whsec":
         return _shared(raw)
     if prefix in ("whsk", "whpk"):
