@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import time
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -21,7 +22,7 @@ from bench.figure import Bench, Figures, Row
 def run(figures: dict[str, Figures], quick: bool, path: Path | None) -> int:
     """Measure, print, write; answers the exit status (1 when a figure could not be measured)."""
     signal.signal(signal.SIGTERM, _leave)  # so that servers and folders are cleaned up then, too
-    console = Console()
+    console = Console() if sys.stdout.isatty() else Console(width=150)
     begins = time.perf_counter()
     with ExitStack() as stack:
         bench = Bench(quick, stack)
@@ -36,13 +37,11 @@ def run(figures: dict[str, Figures], quick: bool, path: Path | None) -> int:
 
 def alone(name: str, figure: Figures) -> None:
     """What `python -m bench.<name> [--quick]` does."""
-    import sys
-
     raise SystemExit(run({name: figure}, "--quick" in sys.argv[1:], None))
 
 
 def _measured(name: str, figure: Figures, bench: Bench, console: Console) -> list[Row]:
-    begins = time.perf_counter()
+    before, begins = machine.syncs_per_second(), time.perf_counter()
     rows: list[Row] = []
     try:
         with console.status(f"measuring {name}"):
@@ -50,7 +49,13 @@ def _measured(name: str, figure: Figures, bench: Bench, console: Console) -> lis
     except MeasurementFailed as failure:
         console.print(f"[red]{name}:[/red] {failure}", highlight=False)
         rows.append(Row(f"{name}: not measured", "", None))
-    console.print(f"[dim]{name}: {time.perf_counter() - begins:.0f} s[/dim]", highlight=False)
+    spent, after = time.perf_counter() - begins, machine.syncs_per_second()
+    # a neighbour that keeps the disk busy spoils every absolute figure: say so beside them
+    console.print(
+        f"[dim]{name}: {spent:.0f} s, {before:,.0f} syncs/s before, {after:,.0f} after[/dim]", highlight=False
+    )
+    for row in rows:
+        row.detail["syncs_per_second"] = [round(before), round(after)]
     return rows
 
 
@@ -59,7 +64,8 @@ def table(rows: list[Row], facts: dict[str, Any], seconds: float) -> Table:
     versions = ", ".join(f"{name} {value}" for name, value in facts["packages"].items())
     result = Table(title="Ulak beside its peers", caption=f"{shown}\n{versions}\n{seconds:.0f} s")
     for column in ("figure", "Ulak", "against", "its value", "ratio", "target", "met"):
-        result.add_column(column, justify="left" if column in ("figure", "against", "met") else "right", no_wrap=True)
+        left = column in ("figure", "against", "met")
+        result.add_column(column, justify="left" if left else "right", no_wrap=column != "figure")
     for row in rows:
         result.add_row(*_cells(row))
     return result

@@ -95,7 +95,7 @@ def settled(place: str, producers: int, seconds: float) -> float:
 
 
 def claim(place: str, waiting: int, claims: int) -> list[float]:
-    """Milliseconds of each claim of 100, commit included; a quarter of the rows is not due, a quarter behind its key."""
+    """Milliseconds of each claim of 100, commit included; a quarter of the rows is not due, a quarter behind a key."""
 
     async def run() -> list[float]:
         await _fill(place, _mixed(waiting))
