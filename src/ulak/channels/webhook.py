@@ -89,8 +89,9 @@ class WebhookChannel:
     async def _post(self, url: URL, body: bytes, headers: dict[str, str]) -> tuple[int, str | None]:
         async with self._open().post(url, data=body, headers=headers, allow_redirects=False) as response:
             # The answer is in. What follows is only courtesy: a body read to its end lets the connection be used again.
-            with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError):
-                await _drain(response, self._options.body_limit_bytes)
+            if not response.content.is_eof():
+                with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError):
+                    await _drain(response, self._options.body_limit_bytes)
             return response.status, response.headers.get("Retry-After")
 
     def _open(self) -> aiohttp.ClientSession:

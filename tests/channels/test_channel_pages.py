@@ -1,0 +1,49 @@
+"""The pages about channels and templates say what the code does."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+from ulak.channels.registry import BUILT_IN
+from ulak.channels.signature import Secret, sign
+from ulak.notify.sandbox import Caps, Sandbox
+from ulak.notify.template import Templates
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text("utf-8")
+
+
+def test_every_built_in_channel_is_documented():
+    text = page("reference/channels.md")
+    assert [point.name for point in BUILT_IN if f"| `{point.name}` |" not in text] == []
+
+
+def test_every_filter_and_every_built_in_template_is_documented():
+    text = page("reference/templates.md")
+    templates = Templates()
+    templates.load()
+    filters = [name for name in Sandbox("en", html=False, caps=Caps()).filters if " " not in name]
+    documented = re.findall(r"`(\w+)", text)
+    assert {*filters, *templates.names} <= set(documented)
+
+
+def test_the_documented_bounds_are_the_real_ones():
+    text, caps = page("reference/templates.md"), Caps()
+    for number in (caps.template_chars, caps.nodes, caps.variables_bytes, caps.output_chars, caps.steps):
+        assert f"{number:,}" in text
+    assert caps.seconds == 0.25
+
+
+def test_the_receiver_of_the_how_to_accepts_ours_and_nothing_else():
+    [code] = re.findall(r"```python\n(.*?)```", page("howto/verify-a-webhook.md"), re.DOTALL)
+    names: dict = {}
+    exec(code, names)
+    headers = sign(names["SECRETS"], "msg_1", time.time_ns() // 1_000_000, b"{}")
+    assert names["read_hook"](headers, b"{}") == "msg_1"
+    assert names["read_hook"](headers, b"{ }") is None
+    assert isinstance(names["SECRETS"][0], Secret)
