@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ulak.app import Ulak
 from ulak.backoff import Backoff
+from ulak.blocking import BlockingUlak
 from ulak.errors import (
     Conflict,
     Duplicate,
@@ -23,6 +24,7 @@ from ulak.spine.outcome import Cancel, Done, Retry, Snooze
 
 __all__ = [
     "Backoff",
+    "BlockingUlak",
     "BreakerPolicy",
     "Cancel",
     "Conflict",

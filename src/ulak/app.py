@@ -15,7 +15,7 @@ from ulak.errors import Conflict, Misconfigured, Unavailable
 from ulak.settings import Settings, load
 from ulak.spine.breaker import BreakerPolicy
 from ulak.spine.cron import CronEntry
-from ulak.spine.form import to_rows
+from ulak.spine.form import to_row, to_rows
 from ulak.spine.handler import Handler, Handlers, LaneName, Policy
 from ulak.spine.job import NewJob, OnUncertain, Priority
 from ulak.spine.jobs import Jobs
@@ -174,7 +174,10 @@ class Ulak:
         With `connection` (PostgreSQL), the job joins the caller's open transaction and exists when that commits.
         """
         job = NewJob(kind, payload, priority, key, slots, delay_seconds, due_at, expires_at, unique_key, continuation, on_uncertain)
-        return (await self.enqueue_many([job], connection=connection))[0]
+        if connection is not None:
+            return (await self.enqueue_many([job], connection=connection))[0]
+        store = self.store
+        return (await self.loops.gate.enqueue((to_row(job, store.ids, store.clock.now()),)))[0]
 
     async def enqueue_many(self, jobs: Iterable[NewJob], *, connection: Any = None) -> list[int]:
         """Accept all jobs in one transaction, or none. A job whose unique key is taken answers the holder's id."""

@@ -13,6 +13,7 @@ EPOCH_MILLIS = 1_577_836_800_000
 NODES = 1024
 _SEQUENCE_BITS = 12
 _NODE_BITS = 10
+_LAST = (1 << _SEQUENCE_BITS) - 1
 _UUID_NAMESPACE_BITS = 0x756C616B  # "ulak": marks a UUID as one of ours
 
 
@@ -27,7 +28,10 @@ class Ids:
         self._lock = threading.Lock()
 
     def take(self, now: int) -> int:
-        return self.take_many(now, 1)[0]
+        with self._lock:
+            tick = max(self._tick, (now - EPOCH_MILLIS) << _SEQUENCE_BITS)
+            self._tick = tick + 1
+        return tick >> _SEQUENCE_BITS << (_NODE_BITS + _SEQUENCE_BITS) | self._node | tick & _LAST
 
     def take_many(self, now: int, count: int) -> list[int]:
         with self._lock:
@@ -37,7 +41,7 @@ class Ids:
 
 
 def _place(tick: int, node: int) -> int:
-    millis, sequence = tick >> _SEQUENCE_BITS, tick & ((1 << _SEQUENCE_BITS) - 1)
+    millis, sequence = tick >> _SEQUENCE_BITS, tick & _LAST
     return millis << (_NODE_BITS + _SEQUENCE_BITS) | node | sequence
 
 

@@ -16,6 +16,7 @@ from ulak.spine.store import Line, Tx, Verb
 sql = Queries(__package__)
 
 SHARE = 8
+STARTED = Word.STARTED.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,7 @@ def _note_started(tx: Tx, answer: Claimed) -> None:
     if late:
         finish_expired(tx, late)
         answer.leases[:] = [lease for lease in answer.leases if lease not in late]
-    for lease in answer.leases:
-        tx.buffers.events.append((Word.STARTED, lease.id, lease.kind, lease.attempt))
+    tx.buffers.events += [(STARTED, lease.id, lease.kind, lease.attempt) for lease in answer.leases]
 
 
 class Claimer:

@@ -13,6 +13,8 @@ from ulak.spine.store import Line, Tx, Verb
 
 sql = Queries(__package__)
 
+ACCEPTED = Word.ACCEPTED.value
+
 
 @dataclass(frozen=True, slots=True)
 class Full:
@@ -38,7 +40,7 @@ def enqueue_owed(tx: Tx, rows: list[Row]) -> None:
 
 
 def _enqueue_batches(tx: Tx, batches: list[Sequence[Row]]) -> list[Accepted | Full]:
-    existing = _existing(tx, batches)
+    existing = _existing(tx, batches) if any(row.unique_key is not None for batch in batches for row in batch) else {}
     verdicts: list[Accepted | Full] = []
     fresh: list[Row] = []
     for batch in batches:
@@ -99,23 +101,17 @@ def _decide_many(
 
 
 def _insert(tx: Tx, rows: list[Row]) -> None:
-    now = tx.now
     if any(row.key is not None for row in rows):
         rows = _with_slots(tx, rows)
-    placed: list[Row] = []
-    emit, wake = tx.buffers.events.append, tx.buffers.ready.add
-    for row in rows:
-        if row.due_at > now and row.state == READY:
-            row = row._replace(state=DEFERRED)
-        if row.state == DEFERRED:
-            tx.wake_at(row.due_at)
-        elif row.state == READY:
-            wake((row.kind, row.prio))
-        placed.append(row)
-        emit((Word.ACCEPTED, row.id, row.kind, row.key))
-    tx.many(sql.insert_jobs, placed)
-    for kind, number in Counter(row.kind for row in placed).items():
-        tx.count(Word.ACCEPTED, kind, number)
+    now = tx.now
+    if any(row.due_at > now for row in rows):
+        rows = [row._replace(state=DEFERRED) if row.due_at > now else row for row in rows]
+        tx.wake_at(min(row.due_at for row in rows if row.due_at > now))
+    tx.buffers.ready.update([(row.kind, row.prio) for row in rows if row.state == READY])
+    tx.buffers.events += [(ACCEPTED, row.id, row.kind, row.key) for row in rows]
+    tx.many(sql.insert_jobs, rows)
+    for kind, number in Counter([row.kind for row in rows]).items():
+        tx.count(ACCEPTED, kind, number)
 
 
 def _with_slots(tx: Tx, rows: list[Row]) -> list[Row]:

@@ -7,6 +7,8 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 OnUncertain = Literal["resend", "hold"]
 
 
@@ -50,8 +52,7 @@ class Word(StrEnum):
     REDRIVEN = "redriven"
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
+class NewJob(msgspec.Struct, frozen=True):
     """A job to enqueue.
 
     `key` with `slots` bounds how many jobs of that key run at once: 1 is strict order per key, more is a bulkhead.
@@ -106,8 +107,7 @@ class Lease(NamedTuple):
     payload: bytes
 
 
-@dataclass(slots=True)
-class Job:
+class Job(msgspec.Struct):
     """A job as its handler sees it."""
 
     id: int

@@ -23,7 +23,7 @@ class Runners(Generic[T]):
     A runner goes on with the next item at once when a handler did not have to wait, so short work costs no task switch.
     """
 
-    def __init__(self, run: Callable[[T], Awaitable[None]]) -> None:
+    def __init__(self, run: Callable[[T, asyncio.Task[Any]], Awaitable[None]]) -> None:
         self._run = run
         self._waiting: deque[T] = deque()
         self._idle: list[asyncio.Future[None]] = []
@@ -54,9 +54,11 @@ class Runners(Generic[T]):
             asyncio.get_running_loop().call_soon(self._pump)
 
     async def _work(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
         while True:
             while self._waiting:
-                await self._run(self._waiting.popleft())
+                await self._run(self._waiting.popleft(), task)
             sleeping = asyncio.get_running_loop().create_future()
             self._idle.append(sleeping)
             await sleeping

@@ -124,6 +124,12 @@ class Loops:
             probe.reach("timers.promoted")
             await self._clock.wait(self._due, self._timer_pause())
 
+    async def promote_due(self) -> None:
+        """Make everything ready that is due now, slice by slice."""
+        following = await self._store.submit(PROMOTE_DUE, None)
+        while following is not None and following <= self._clock.now():
+            following = await self._store.submit(PROMOTE_DUE, None)
+
     def _timer_pause(self) -> float | None:
         """Until the next deadline. A store that others write to is looked at every second all the same."""
         longest = LONGEST_SLEEP_SECONDS

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 if TYPE_CHECKING:
     from ulak.spine.store import Tx
 
@@ -57,8 +59,7 @@ class Release:
 Outcome = Done | Retry | Snooze | Cancel | Dead | Release
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(msgspec.Struct):
     """An outcome on its way to the store, fenced by (id, epoch)."""
 
     id: int

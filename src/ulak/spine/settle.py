@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -31,7 +31,6 @@ class Leased(NamedTuple):
     attempt: int
     crashes: int
     continuation: str | None
-    payload: bytes
     started_at: int | None
     cancelled_at: int | None
 
@@ -40,10 +39,16 @@ def settle(tx: Tx, settlements: Sequence[Settlement]) -> set[tuple[int, int]]:
     """Settle what is still ours; answers the (id, epoch) pairs that were. The others lost their lease and are left alone."""
     tx.lock_keys(sorted({one.key for one in settlements if one.key is not None}))
     rows = {row.id: row for row in map(Leased._make, tx.all(sql.read_leased, ids=[one.id for one in settlements]))}
-    ours = [(one, rows[one.id]) for one in settlements if one.id in rows and rows[one.id].epoch == one.epoch]
-    _finish(tx, [(one, row) for one, row in ours if isinstance(one.outcome, Done | Cancel | Dead)])
-    _resume(tx, [(one, row) for one, row in ours if isinstance(one.outcome, Retry | Snooze)])
-    _release(tx, [row for one, row in ours if isinstance(one.outcome, Release)])
+    ours = [(one, row) for one in settlements if (row := rows.get(one.id)) is not None and row.epoch == one.epoch]
+    by_type: defaultdict[type, list[tuple[Settlement, Leased]]] = defaultdict(list)
+    for pair in ours:
+        by_type[type(pair[0].outcome)].append(pair)
+    _finish_done(tx, by_type[Done])
+    _leave(tx, Word.CANCELLED, [row for _, row in by_type[Cancel]], _reasons(by_type[Cancel]))
+    for one, row in by_type[Dead]:
+        _bury_as_told(tx, one, row)
+    _resume(tx, by_type[Retry] + by_type[Snooze])
+    _release(tx, [row for _, row in by_type[Release]])
     return {(row.id, row.epoch) for _, row in ours}
 
 
@@ -55,30 +60,30 @@ def finish_expired(tx: Tx, leases: Iterable[Lease]) -> None:
     _leave(tx, Word.EXPIRED, rows, {})
 
 
-def _finish(tx: Tx, ended: Sequence[tuple[Settlement, Leased]]) -> None:
-    done = [row for one, row in ended if isinstance(one.outcome, Done)]
-    cancelled = [row for one, row in ended if isinstance(one.outcome, Cancel)]
-    details = {one.id: detail for one, _ in ended if (detail := _detail(one)) is not None}
-    for one, _ in ended:
-        if isinstance(one.outcome, Done) and one.outcome.unit is not None:
+def _finish_done(tx: Tx, done: Sequence[tuple[Settlement, Leased]]) -> None:
+    details: dict[int, str] = {}
+    for one, _ in done:
+        assert isinstance(one.outcome, Done)
+        if one.outcome.unit is not None:
             one.outcome.unit(tx)
-    if done:
-        _leave(tx, Word.DONE, done, details)
-    if cancelled:
-        _leave(tx, Word.CANCELLED, cancelled, details)
-    for one, row in ended:
-        if isinstance(one.outcome, Dead):
-            bury(tx, row, one.outcome.cause, one.outcome.error_class)
+        if one.outcome.result is not None:
+            details[one.id] = codec.encode_text(one.outcome.result)
+    _leave(tx, Word.DONE, [row for _, row in done], details)
 
 
-def _detail(one: Settlement) -> str | None:
-    if isinstance(one.outcome, Done):
-        return None if one.outcome.result is None else codec.encode_text(one.outcome.result)
-    return codec.encode_text({"reason": one.outcome.reason}) if isinstance(one.outcome, Cancel) else None
+def _reasons(cancelled: Sequence[tuple[Settlement, Leased]]) -> dict[int, str]:
+    return {one.id: codec.encode_text({"reason": one.outcome.reason}) for one, _ in cancelled if isinstance(one.outcome, Cancel)}
+
+
+def _bury_as_told(tx: Tx, one: Settlement, row: Leased) -> None:
+    assert isinstance(one.outcome, Dead)
+    bury(tx, row, one.outcome.cause, one.outcome.error_class)
 
 
 def _leave(tx: Tx, word: Word, rows: Sequence[Leased], details: dict[int, str]) -> None:
     """Move finished jobs to `past`, tell who waits for them, and hand their slots on."""
+    if not rows:
+        return
     ids = [row.id for row in rows]
     tx.run(sql.keep_past, outcome=word.value, ids=ids, now=tx.now)
     if details:
@@ -93,34 +98,32 @@ def bury(tx: Tx, row: Leased, cause: str, error_class: str) -> None:
 
 
 def _depart(tx: Tx, word: Word, rows: Sequence[Leased], outcomes: dict[int, str | None]) -> None:
+    owed = [row for row in rows if row.continuation]
+    payloads = dict(tx.all(sql.read_payloads, ids=[row.id for row in owed])) if owed else {}
     tx.run(sql.delete_jobs, ids=[row.id for row in rows])
-    emit = tx.buffers.events.append
-    kinds: dict[str, int] = defaultdict(int)
-    for row in rows:
-        emit((word, row.id, row.kind, row.attempt))
-        kinds[row.kind] += 1
-    for kind, number in kinds.items():
+    said = word.value
+    tx.buffers.events += [(said, row.id, row.kind, row.attempt) for row in rows]
+    for kind, number in Counter([row.kind for row in rows]).items():
         tx.leave(kind, number)
         tx.count(word, kind, number)
     freed = [(row.key, row.slot) for row in rows if row.key is not None and row.slot is not None]
     if freed:
         hand_on(tx, freed)
-    for row in rows:
-        if row.continuation:
-            _continue(tx, word, row, outcomes.get(row.id))
+    for row in owed:
+        _continue(tx, word, row, outcomes.get(row.id), payloads[row.id])
 
 
-def _continue(tx: Tx, word: Word, row: Leased, detail: str | None) -> None:
+def _continue(tx: Tx, word: Word, row: Leased, detail: str | None, payload: bytes) -> None:
     """Enqueue the continuation with the outcome. It is owed already, so the bound does not hold it back."""
-    payload = {
+    message = {
         "job": row.id,
         "kind": row.kind,
         "outcome": word,
         "attempt": row.attempt,
         "detail": None if detail is None else codec.decode(detail),
-        "payload": codec.decode(row.payload),
+        "payload": codec.decode(payload),
     }
-    enqueue_owed(tx, [new_row(tx, row.continuation or "", payload, prio=row.prio)])
+    enqueue_owed(tx, [new_row(tx, row.continuation or "", message, prio=row.prio)])
 
 
 def new_row(tx: Tx, kind: str, payload: Any, *, prio: int = 2, due_at: int | None = None, key: str | None = None) -> Row:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Coroutine
 from typing import Any
 
@@ -73,10 +74,11 @@ class Settler:
         self._count(settlements, kept)
 
     def _count(self, settlements: list[Settlement], kept: set[tuple[int, int]]) -> None:
-        for one in settlements:
-            if (one.id, one.epoch) in kept:
-                self._telemetry.count("jobs_settled", one.kind, _WORDS[type(one.outcome)])
-            else:
+        ours = [(one.kind, _WORDS[type(one.outcome)]) for one in settlements if (one.id, one.epoch) in kept]
+        for (kind, word), number in Counter(ours).items():
+            self._telemetry.count("jobs_settled", kind, word, number)
+        for one in settlements if len(ours) < len(settlements) else ():
+            if (one.id, one.epoch) not in kept:
                 self._telemetry.count("leases_lost", one.kind)
                 log.warning("lease_lost", kind=one.kind, job=one.id, epoch=one.epoch)
 

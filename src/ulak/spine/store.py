@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
@@ -167,8 +167,8 @@ class Store(Protocol):
 
     async def close(self) -> None: ...
 
-    async def submit(self, verb: Verb[T, R], item: T) -> R:
-        """Queue an item for its verb's line and wait for the commit."""
+    def submit(self, verb: Verb[T, R], item: T) -> Awaitable[R]:
+        """Queue an item for its verb's line; what it answers is to be awaited and comes after the commit."""
 
     async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a plain function in a transaction of Ulak's own: atomic, database only, re-runnable."""

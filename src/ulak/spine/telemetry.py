@@ -31,6 +31,17 @@ class Histogram:
         return pairs
 
 
+class Times:
+    """One kind's histograms, looked up once and kept by who observes often."""
+
+    __slots__ = ("lateness", "run", "wait")
+
+    def __init__(self, histograms: defaultdict[tuple[str, str], Histogram], kind: str) -> None:
+        self.wait = histograms[("job_wait_seconds", kind)]
+        self.run = histograms[("job_run_seconds", kind)]
+        self.lateness = histograms[("timer_lateness_seconds", kind)]
+
+
 Gauges = Callable[[], Iterable[tuple[str, str, dict[str, str], float]]]
 
 
@@ -40,13 +51,17 @@ class Telemetry(Collector):
     def __init__(self) -> None:
         self.counters: defaultdict[tuple[str, str, str], float] = defaultdict(float)
         self.histograms: defaultdict[tuple[str, str], Histogram] = defaultdict(Histogram)
+        self._times: dict[str, Times] = {}
         self._gauges: list[Gauges] = []
 
     def count(self, name: str, kind: str, label: str = "", number: float = 1) -> None:
         self.counters[(name, kind, label)] += number
 
-    def observe(self, name: str, kind: str, seconds: float) -> None:
-        self.histograms[(name, kind)].observe(seconds)
+    def times(self, kind: str) -> Times:
+        found = self._times.get(kind)
+        if found is None:
+            found = self._times[kind] = Times(self.histograms, kind)
+        return found
 
     def gauges(self, source: Gauges) -> None:
         """Add a source of (name, help, labels, value), asked at each scrape."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
 import structlog
 
 from ulak import codec
@@ -17,7 +19,7 @@ from ulak.spine.claim import CLAIM_SUSPECTS, Claimed, Claimer, Demand, SuspectDe
 from ulak.spine.handler import Handler, Handlers
 from ulak.spine.job import SUSPECT_LEVEL, Job, Lease, Priority
 from ulak.spine.lane import Lane, Runners
-from ulak.spine.outcome import Cancel, Outcome, Release, Retry, Settlement, Snooze
+from ulak.spine.outcome import Cancel, Done, Outcome, Release, Retry, Settlement, Snooze
 from ulak.spine.settler import Settler
 from ulak.spine.store import Store
 from ulak.spine.telemetry import Telemetry
@@ -25,20 +27,20 @@ from ulak.spine.telemetry import Telemetry
 log = structlog.get_logger("ulak.worker")
 
 LEVELS = tuple(int(level) for level in Priority)
+_PRIORITIES = tuple(Priority)
 POLL_SECONDS = 1.0
 SUSPECTS_AT_ONCE = 8
 ALONE_PATIENCE_SECONDS = 10.0
 ALONE_REST_SECONDS = 1.0
 
 
-@dataclass(slots=True, eq=False)
-class Running:
+class Running(msgspec.Struct, eq=False):
     """An attempt under way in this process."""
 
     lease: Lease
     handler: Handler
     started: float = 0.0
-    task: asyncio.Task[None] | None = None
+    task: asyncio.Task[Any] | None = None
     verdict: Outcome | None = None  # decided from outside: cancelled, timed out, stopping
     ended: bool = False
 
@@ -216,64 +218,56 @@ class Worker:
             begun.append(running)
         self._runners.put(begun)
 
-    async def _execute(self, running: Running) -> None:
+    async def _execute(self, running: Running, task: asyncio.Task[Any]) -> None:
         lease, handler = running.lease, running.handler
         running.started = self._clock.monotonic()
-        running.task = asyncio.current_task()
-        self._observe_wait(lease)
-        job = Job(
-            lease.id, lease.kind, codec.decode(lease.payload), lease.attempt, lease.epoch, lease.key,
-            Priority(lease.prio), lease.crashes, lease.accepted_at, self._clock.now(),
-        )  # fmt: skip
-        stop = self._stopped_by_breaker(handler, lease)
-        if stop is not None:
+        running.task = task
+        now = self._clock.now()
+        self._observe_wait(lease, now)
+        if handler.breaker is not None and (stop := self._stopped_by_breaker(handler, lease, now)) is not None:
             self._end(running, stop)
             return
+        job = Job(
+            lease.id, lease.kind, codec.decode(lease.payload), lease.attempt, lease.epoch, lease.key,
+            _PRIORITIES[lease.prio], lease.crashes, lease.accepted_at, now,
+        )  # fmt: skip
         probe.reach("worker.before_handler")
-        outcome = await self._attempt(running, handler, job)
-        probe.reach("worker.after_handler")
-        self._end(running, executor.bounded(outcome, handler, job))
-
-    async def _attempt(self, running: Running, handler: Handler, job: Job) -> Outcome:
         try:
-            if handler.lane == "async":
-                returned = await handler.call(job)
-            else:
-                returned = await self._lanes[handler.lane].run(handler, job)
+            returned = await (handler.call(job) if handler.lane == "async" else self._lanes[handler.lane].run(handler, job))
+            outcome = Done(returned) if returned is None else executor.bounded(executor.answered(returned), handler, job)
+            if handler.breaker is not None and job.key is not None:
+                self._breakers.succeeded(job.key)
         except asyncio.CancelledError:
             if running.verdict is None:
                 raise
             executor.stopped(running.task)
-            return running.verdict
+            outcome = running.verdict
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is a failed attempt
-            self._telemetry.count("job_failures", handler.kind, executor.error_class(error))
             self._note_failure(handler, job, error)
-            return executor.failed(error, handler, job)
-        if handler.breaker is not None and job.key is not None:
-            self._breakers.succeeded(job.key)
-        return executor.answered(returned)
+            outcome = executor.failed(error, handler, job)
+        probe.reach("worker.after_handler")
+        self._end(running, outcome)
 
     def _note_failure(self, handler: Handler, job: Job, error: Exception) -> None:
+        self._telemetry.count("job_failures", handler.kind, executor.error_class(error))
         log.info("attempt_failed", kind=job.kind, job=job.id, attempt=job.attempt, error=executor.describe(error))
         reached = not isinstance(error, Transient | Throttled | OSError | TimeoutError)
         if handler.breaker is not None and job.key is not None and not reached:
             self._breakers.failed(job.key, handler.breaker, self._clock.now())
 
-    def _stopped_by_breaker(self, handler: Handler, lease: Lease) -> Snooze | None:
-        if handler.breaker is None or lease.key is None:
-            return None
-        breaker = self._breakers.admit(lease.key, self._clock.now())
+    def _stopped_by_breaker(self, handler: Handler, lease: Lease, now: int) -> Snooze | None:
+        breaker = None if lease.key is None else self._breakers.admit(lease.key, now)
         if breaker is None:
             return None
         self._telemetry.count("breaker_stops", handler.kind)
-        pause = max(breaker.until_at - self._clock.now(), 100) / 1000
+        pause = max(breaker.until_at - now, 100) / 1000
         return Snooze(pause, f"the breaker of its destination is {breaker.state}")
 
-    def _observe_wait(self, lease: Lease) -> None:
-        now = self._clock.now()
+    def _observe_wait(self, lease: Lease, now: int) -> None:
+        times = self._telemetry.times(lease.kind)
+        times.wait.observe((now - lease.due_at) / 1000)
         if lease.due_at > lease.accepted_at and lease.attempt == 1:
-            self._telemetry.observe("timer_lateness_seconds", lease.kind, (now - lease.due_at) / 1000)
-        self._telemetry.observe("job_wait_seconds", lease.kind, (now - max(lease.due_at, lease.accepted_at)) / 1000)
+            times.lateness.observe((now - lease.due_at) / 1000)
         if lease.crashes:
             self._telemetry.count("duplicate_runs", lease.kind)
 
@@ -284,8 +278,8 @@ class Worker:
             return
         running.ended = True
         lease = running.lease
-        self._telemetry.observe("job_run_seconds", lease.kind, self._clock.monotonic() - running.started)
-        resume = executor.resume_at(outcome, self._clock.now()) if isinstance(outcome, Retry | Snooze) else 0
+        self._telemetry.times(lease.kind).run.observe(self._clock.monotonic() - running.started)
+        resume = 0 if type(outcome) is Done else executor.resume_at(outcome, self._clock.now())
         self._settler.add(Settlement(lease.id, lease.epoch, lease.kind, lease.key, lease.attempt, outcome, resume))
         self._forget(running)
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -105,11 +105,10 @@ class SqliteStore:
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
-    async def submit(self, verb: Verb[T, R], item: T) -> R:
+    def submit(self, verb: Verb[T, R], item: T) -> Awaitable[R]:
         if self._writer is None:
             raise Unavailable("the store is not open; use it inside `async with`")
-        answer: R = await self._writer.submit(verb, item)
-        return answer
+        return self._writer.submit(verb, item)
 
     async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         answer: R = await self.submit(RUN_UNIT, lambda tx: unit(tx, *args, **kwargs))

@@ -20,7 +20,7 @@ from ulak.stores.writer import BatchFailed, CommitUnknown, Fatal
 sql = Queries("ulak.spine")
 
 # One statement of many rows gives the interpreter lock away once, not once a row.
-ROWS_PER_STATEMENT = 50
+ROWS_PER_STATEMENT = 100
 _FSYNC_FAILED = {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC}
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
 

@@ -1,2 +1,2 @@
-SELECT id, epoch, kind, key, slot, prio, attempt, crashes, continuation, payload, started_at, cancelled_at
+SELECT id, epoch, kind, key, slot, prio, attempt, crashes, continuation, started_at, cancelled_at
 FROM job WHERE state = 2 AND id IN (SELECT value FROM json_each(:ids))

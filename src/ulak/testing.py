@@ -1,0 +1,58 @@
+"""For tests of code that uses Ulak: a store that is not kept, a clock that you move, drain, and assertions that explain."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ulak.app import Ulak
+from ulak.clock import ManualClock
+from ulak.spine.job import Record
+
+__all__ = ["ManualClock", "advance", "assert_enqueued", "drain", "enqueued"]
+
+_WORKING = ("ready", "running", "suspect")
+PATIENCE_SECONDS = 30.0
+
+
+async def drain(ulak: Ulak) -> None:
+    """Run until nothing that can run now is left: ready work is done, deferred work waits for its time."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while await _busy(ulak):
+            ulak.loops.changed.clear()
+            if await _busy(ulak):
+                await ulak.loops.changed.wait()
+
+
+async def _busy(ulak: Ulak) -> bool:
+    ulak.loops.worker.heat_all()
+    counts = await ulak.jobs.counts()
+    handled = [states for kind, states in counts.items() if ulak.handlers.get(kind) is not None]
+    return bool(ulak.loops.worker.running) or any(states.get(name) for states in handled for name in _WORKING)
+
+
+async def advance(ulak: Ulak, seconds: float) -> None:
+    """Let time pass on the manual clock, then drain: what has become due is done when this returns."""
+    clock = ulak.clock
+    if not isinstance(clock, ManualClock):
+        raise TypeError("advance needs a manual clock: Ulak(..., clock=ManualClock())")
+    clock.advance(seconds)
+    await ulak.loops.promote_due()
+    await drain(ulak)
+
+
+async def enqueued(ulak: Ulak, kind: str) -> list[Record]:
+    """Live jobs of a kind, oldest first."""
+    records = [record for record in await ulak.jobs.list(kind=kind, limit=1000) if record.settled_at is None]
+    return records[::-1]
+
+
+async def assert_enqueued(ulak: Ulak, kind: str, payload: Any = ..., *, times: int = 1) -> None:
+    """Exactly so many live jobs of this kind (and payload, if given)."""
+    found = await enqueued(ulak, kind)
+    fitting = [record for record in found if payload is ... or record.payload == payload]
+    if len(fitting) != times:
+        raise AssertionError(
+            f"expected {times} live {kind} job(s){'' if payload is ... else f' with payload {payload!r}'}, found {len(fitting)}; "
+            f"payloads of that kind: {[record.payload for record in found]!r}"
+        )
