@@ -101,7 +101,7 @@ def test_what_is_needed_to_find_a_fault_stays_readable(text):
     assert mask_text(text) == text
 
 
-def test_long_hostile_text_is_masked_in_linear_time():
+def test_long_hostile_text_does_not_hang_the_masking():
     for piece in ("password", "a@", "1 ", '"', "x://", "eyJ", "token=", "-", '\\"'):
         mask_text(piece * 20_000)
 
