@@ -188,11 +188,11 @@ async def test_the_next_letter_goes_through_after_a_refusal_on_the_same_connecti
 
 async def test_a_refusal_does_not_repeat_the_recipient(mail_server, channel, write):
     server = await mail_server()
-    server.replies["RCPT"] = "550 5.1.1 <ada@example.org>: user unknown; see other.person@example.net"
+    server.replies["RCPT"] = "550 5.1.1 <ada@example.org>: user Ada unknown; see other.person@example.net"
     with pytest.raises(Permanent) as caught:
         await channel(server).handle(write())
     assert "5.1.1" in str(caught.value)
-    assert "ada@" not in str(caught.value)
+    assert "ada" not in str(caught.value).lower()
     assert "other.person" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
@@ -418,6 +418,8 @@ def test_no_text_can_add_a_header_or_a_recipient(subject: str, recipient: str, b
         letter = write_letter(message, parse_sender("ulak@example.org"))
     except Permanent:
         return
+    assert b"\n" not in letter.data.replace(b"\r\n", b"")  # nor can it end the letter early (SMTP smuggling)
+    assert b"\r" not in letter.data.replace(b"\r\n", b"")
     headers = [name for name, _ in email.message_from_bytes(letter.data).items()]
     assert sorted(headers) == [
         "Auto-Submitted",

@@ -204,8 +204,12 @@ def test_variables_have_a_size_limit_and_must_be_json() -> None:
     templates.add("t", "en", "x")
     with pytest.raises(Invalid, match="at most 100"):
         templates.render("t", {"x": "y" * 200})
-    with pytest.raises(Invalid, match="plain JSON"):
-        templates.render("t", {"x": object()})
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (object(), "\ud800", deep):
+        with pytest.raises(Invalid, match="plain JSON"):
+            templates.render("t", {"x": value})
 
 
 def test_an_error_never_quotes_a_variable() -> None:

@@ -154,7 +154,9 @@ def _refusal(error: SMTPResponseException, letter: Letter) -> Failure:
 
 def _shown(text: str, letter: Letter) -> str:
     """A server's words, as one short line and without the person in them."""
-    line = " ".join(text.replace(letter.recipient, "the recipient").split())
+    line = " ".join(text.split())
+    for person in (letter.recipient, letter.recipient.rpartition("@")[0]):
+        line = re.sub(rf"(?<!\w){re.escape(person)}(?!\w)", "…", line, flags=re.IGNORECASE)
     return mask_text(line[:_REPLY_CHARS])
 
 

@@ -14,6 +14,7 @@ from aiosmtplib import SMTP, SMTPException, SMTPHeloError, SMTPResponseException
 from ulak.clock import Clock
 
 _PARTING_SECONDS = 2.0
+_PROOF_SECONDS = 5.0  # a line that a firewall forgot must not eat the whole delivery's time
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Connections:
         while self._idle:
             smtp = self._idle.pop().smtp
             try:
-                await smtp.rset()
+                await smtp.rset(timeout=_PROOF_SECONDS)
                 return smtp
             except (SMTPException, OSError):
                 smtp.close()

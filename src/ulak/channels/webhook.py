@@ -137,22 +137,28 @@ class WebhookChannel:
         if retry_after is None:
             return None
         seconds = parse_retry_after(retry_after, self._clock.now())
-        return None if seconds is None else min(max(seconds, 0.0), self._options.retry_after_cap_seconds)
+        if seconds is None or seconds <= 0:
+            return None  # "at once" would undo our backoff
+        return min(seconds, self._options.retry_after_cap_seconds)
 
 
 def payload(message: Message) -> bytes:
     """The body that is signed and posted: the same bytes at every attempt, and without the recipient."""
     created_at = to_datetime(message.created_at).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return encode(
-        {
-            "id": message.id,
-            "type": message.notification_type,
-            "subject": message.subject,
-            "body": message.body,
-            "metadata": message.metadata,
-            "createdAt": created_at,
-        }
-    )
+    content = {
+        "id": message.id,
+        "type": message.notification_type,
+        "subject": message.subject,
+        "body": message.body,
+        "metadata": message.metadata,
+        "createdAt": created_at,
+    }
+    try:
+        return encode(content)
+    except (TypeError, ValueError):
+        raise Permanent(
+            "The webhook can't be written: its text or metadata has values that JSON can't carry."
+        ) from None
 
 
 def parse_retry_after(text: str, now: int) -> float | None:

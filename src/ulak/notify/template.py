@@ -106,7 +106,7 @@ class Templates:
         """Only JSON goes into a template: no objects, so no methods of ours to call by mistake."""
         try:
             data = encode(dict(variables))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             raise Invalid(
                 "Template variables must be plain JSON values.", fields=[("variables", "is not JSON")]
             ) from None
