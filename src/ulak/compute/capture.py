@@ -1,0 +1,88 @@
+"""What a script prints, kept up to a bound; on IO workers each thread prints into its own."""
+
+from __future__ import annotations
+
+import io
+import threading
+from typing import Any
+
+
+class Capture(io.TextIOBase):
+    """A text stream that keeps the first `limit` characters and counts the rest."""
+
+    encoding = "utf-8"
+    errors = "replace"
+
+    def __init__(self, limit: int) -> None:
+        self._parts: list[str] = []
+        self._room = limit
+        self._dropped = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        kept = text[: self._room]
+        if kept:
+            self._parts.append(kept)
+            self._room -= len(kept)
+        self._dropped += len(text) - len(kept)
+        return len(text)
+
+    @property
+    def buffer(self) -> io.BufferedIOBase:
+        return _Bytes(self)
+
+    def text(self) -> str:
+        if not self._parts:
+            return ""
+        tail = f"\n... {self._dropped} more characters were not kept" if self._dropped else ""
+        return "".join(self._parts) + tail
+
+
+class _Bytes(io.BufferedIOBase):
+    """For scripts that write bytes to `sys.stdout.buffer`."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._capture.write(bytes(data).decode("utf-8", "replace"))
+        return len(data)
+
+
+class Router(io.TextIOBase):
+    """Stands in for sys.stdout or sys.stderr of an IO worker: who has a capture writes there, others as before."""
+
+    def __init__(self, outside: Any) -> None:
+        self._outside = outside
+        self._own = threading.local()
+
+    def aim(self, capture: Capture | None) -> None:
+        self._own.capture = capture
+
+    @property
+    def _target(self) -> Any:
+        return getattr(self._own, "capture", None) or self._outside
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        return int(self._target.write(text))
+
+    def flush(self) -> None:
+        self._target.flush()
+
+    def close(self) -> None:
+        """Closing it would silence the neighbours; a script may close only its own capture."""
+
+    @property
+    def buffer(self) -> Any:
+        return self._target.buffer
+
+    def fileno(self) -> int:
+        return int(self._outside.fileno())

@@ -1,0 +1,55 @@
+"""Pure decisions of the dispatcher: who gets how much, how far ahead to send, who is charged for a death."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
+
+_AHEAD_SECONDS = 0.002  # work sent ahead hides the pipe's latency; more would only wait behind a slow task
+_MOST_AHEAD = 512
+
+
+class Loaded(Protocol):
+    @property
+    def load(self) -> int: ...
+
+    @property
+    def room(self) -> int: ...
+
+    @property
+    def idle_since(self) -> float: ...
+
+
+AnyHand = TypeVar("AnyHand", bound=Loaded)
+
+
+def share(waiting: int, hands: Sequence[AnyHand]) -> list[tuple[AnyHand, int]]:
+    """Least loaded first, ties by longest idle; what waits is spread evenly, in one batch per worker."""
+    shares: list[tuple[AnyHand, int]] = []
+    order = sorted((hand for hand in hands if hand.room > 0), key=lambda hand: (hand.load, hand.idle_since))
+    for place, hand in enumerate(order):
+        count = min(hand.room, math.ceil(waiting / (len(order) - place)))
+        if count <= 0:
+            break
+        shares.append((hand, count))
+        waiting -= count
+    return shares
+
+
+def ahead(pace_seconds: float | None) -> int:
+    """How many tasks to send beyond those that run, from how long one takes."""
+    if pace_seconds is None:
+        return 1
+    return min(_MOST_AHEAD, int(_AHEAD_SECONDS / max(pace_seconds, 1e-6)))
+
+
+def new_pace(old: float | None, seconds: float, count: int) -> float:
+    """A moving average that follows a change within a few reports and rises at once."""
+    latest = seconds / count
+    return latest if old is None or latest > old * 8 else old * 0.75 + latest * 0.25
+
+
+def charged(inflight: Sequence[int], running: Mapping[int, float]) -> list[int]:
+    """Only what had started is charged for its worker's death; what was sent ahead is as innocent as what waits."""
+    return [number for number in inflight if number in running]

@@ -1,0 +1,64 @@
+"""The way in when the input is full: block, refuse, or wait for a while; and the same without blocking the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from time import monotonic
+
+from ulak.compute.backend import Backend
+from ulak.compute.work import Work
+from ulak.errors import Refused
+
+
+class Door:
+    def __init__(self, backend: Backend, when_full: str) -> None:
+        self._backend = backend
+        self._submit = backend.submit
+        self._wait_seconds = 0.0 if when_full == "reject" else None
+
+    def enter(self, work: Work, wait_seconds: float | None = None) -> None:
+        """Refused at last when there is no room in time; the setting decides when no time is given."""
+        try:
+            self._submit(work)
+        except Refused:
+            self._wait(work, self._wait_seconds if wait_seconds is None else wait_seconds)
+
+    def _wait(self, work: Work, seconds: float | None) -> None:
+        until = None if seconds is None else monotonic() + seconds
+        while True:
+            self._wait_for_room(until)
+            try:
+                return self._submit(work)
+            except Refused:
+                if until is not None and monotonic() >= until:
+                    self._backend.drop()
+                    raise
+
+    def _wait_for_room(self, until: float | None) -> None:
+        left = None if until is None else until - monotonic()
+        if left is None or left > 0:
+            room = threading.Event()
+            self._backend.when_room(room.set)
+            room.wait(left)
+
+    async def enter_async(self, work: Work) -> None:
+        while True:
+            try:
+                return self._submit(work)
+            except Refused:
+                if self._wait_seconds is not None:
+                    self._backend.drop()
+                    raise
+            await self._room_async()
+
+    async def _room_async(self) -> None:
+        loop, room = asyncio.get_running_loop(), asyncio.Event()
+
+        def tell() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+                loop.call_soon_threadsafe(room.set)
+
+        self._backend.when_room(tell)
+        await room.wait()

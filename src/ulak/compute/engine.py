@@ -1,0 +1,240 @@
+"""The engine's face: tasks and callables in, results and futures out. What runs where is the backend's matter."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import math
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import as_completed
+from dataclasses import replace
+from itertools import count
+from types import TracebackType
+from typing import Any
+
+from ulak.clock import Clock, SystemClock
+from ulak.compute import lazy_main
+from ulak.compute.backend import Backend, Shutdown
+from ulak.compute.calls import Calls, settle_call
+from ulak.compute.cpus import usable_cpus
+from ulak.compute.dispatcher import Dispatcher
+from ulak.compute.door import Door
+from ulak.compute.future import Future
+from ulak.compute.mapping import map_calls
+from ulak.compute.model import Result, Task, TaskStatus, TaskType
+from ulak.compute.results import Results
+from ulak.compute.settings import ComputeSettings
+from ulak.compute.tasks import Tasks
+from ulak.compute.work import Options, Work
+
+FOREVER = math.inf  # for `close`: drain for as long as it takes
+_open_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+class Engine:
+    """`with Engine() as engine:`; leaving waits for what is unfinished, up to `drain_seconds`."""
+
+    def __init__(
+        self,
+        settings: ComputeSettings | None = None,
+        *,
+        clock: Clock | None = None,
+        backend: Backend | None = None,
+        **changes: Any,
+    ) -> None:
+        lazy_main.refuse_while_loading()
+        self.settings = replace(settings or ComputeSettings(), **changes)
+        self._backend = backend or Dispatcher(self.settings)
+        self._door = Door(self._backend, self.settings.when_full)
+        self._results = Results(self.settings, clock or SystemClock())
+        self._numbers = count(1)
+        self._calls = Calls()
+        self._options = Options(max_retries=self.settings.max_retries)
+        self._tasks = Tasks(self._backend, self._results, self.settings.script_root, self._numbers)
+        self._withdraw = self._withdraw_waiting
+        _open_engines.add(self)
+
+    # -- tasks -----------------------------------------------------------------------------------------------------
+
+    def submit_task(self, task: Task, *, wait_seconds: float | None = None) -> str:
+        """Accept a task and return its id. `wait_seconds` bounds the wait for room in a full queue."""
+        with self._tasks.registered(task) as work:
+            self._door.enter(work, wait_seconds)
+        return task.id
+
+    def submit_tasks(self, tasks: Iterable[Task]) -> list[str]:
+        return [self.submit_task(task) for task in tasks]
+
+    def get_result(self, task_id: str, timeout: float | None = None) -> Result:
+        """How the task ended; waits up to `timeout` seconds for it. Asking again gives the same answer.
+
+        TimeoutError: not over yet. NotFound: never submitted here. Expired: it was over, but the result is gone.
+        """
+        self._tasks.wait(task_id, timeout)
+        return self._results.get(task_id)
+
+    def completed(self, task_ids: Iterable[str], timeout: float | None = None) -> Iterator[Result]:
+        """The results of a batch in the order in which they come."""
+        unfinished: dict[Any, str] = {}
+        for task_id in task_ids:
+            if future := self._tasks.future(task_id):
+                unfinished[future] = task_id
+            else:
+                yield self._results.get(task_id)
+        for future in as_completed(unfinished, timeout):
+            yield self._results.get(unfinished[future])
+
+    def status_of(self, task_id: str) -> TaskStatus:
+        return self._tasks.status(task_id) or self._results.get(task_id).status
+
+    @property
+    def pending_tasks(self) -> Mapping[str, Task]:
+        return self._tasks.pending()
+
+    # -- callables -------------------------------------------------------------------------------------------------
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+        """Run a callable on a CPU worker; `using` gives other options."""
+        return self.accept(self._options, function, args, kwargs)
+
+    def map(self, function: Callable[..., Any], *iterables: Iterable[Any], **how: Any) -> Iterator[Any]:
+        """Like the built-in map, on all workers; `progress=True` shows a bar, `chunk_size` fixes the size of batches."""
+        return map_calls(self, self._options, function, iterables, **how)
+
+    async def run(self, what: Task | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Await a task's Result or a callable's value. Cancelling the awaiting ends the work, running or not."""
+        return await self._run(self._options, what, args, kwargs)
+
+    def using(
+        self,
+        *,
+        task_type: TaskType = TaskType.CPU_BOUND,
+        priority: int = 2,
+        timeout_seconds: float | None = None,
+        max_retries: int | None = None,
+    ) -> Chosen:
+        """The same verbs with options: `engine.using(task_type=TaskType.IO_BOUND, timeout_seconds=5).submit(f, 1)`."""
+        retries = self.settings.max_retries if max_retries is None else max_retries
+        return Chosen(self, Options(task_type, priority, timeout_seconds, retries))
+
+    def cancel(self, what: str | Future) -> bool:
+        """End a task (by id) or a call (by future), also when it runs. False when it was over already."""
+        work = self._tasks.work(what) if isinstance(what, str) else what.work
+        return work is not None and self._backend.cancel(work, running=True)
+
+    def cancel_waiting(self) -> int:
+        """Cancel everything that no worker has; what runs goes on. Returns how many."""
+        return self._backend.cancel_waiting()
+
+    def accept(
+        self, options: Options, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Future:
+        try:
+            body = self._calls.one(function, args, kwargs)
+        except Exception as error:  # what cannot be pickled is the future's failure, as with the stdlib's executors
+            return _failed(error)
+        work = self._work(options, body)
+        self._door.enter(work)
+        return work.future  # type: ignore[no-any-return]
+
+    def accept_chunk(self, options: Options, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> Future:
+        try:
+            body = self._calls.chunk(function, calls)
+        except Exception as error:
+            return _failed(error)
+        work = self._work(options, body)
+        self._door.enter(work)
+        return work.future  # type: ignore[no-any-return]
+
+    def _work(self, options: Options, body: tuple[Any, ...]) -> Work:
+        future = Future()
+        work = Work(next(self._numbers), body, options, future, settle_call)
+        future.work = work
+        future.canceller = self._withdraw
+        return work
+
+    async def _run(self, options: Options, what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if isinstance(what, Task):
+            with self._tasks.registered(what) as work:
+                await self._door.enter_async(work)
+            await self._finish(work)
+            return self._results.get(what.id)
+        work = self._work(options, self._calls.one(what, args, kwargs))
+        await self._door.enter_async(work)
+        return await self._finish(work)
+
+    async def _finish(self, work: Work) -> Any:
+        try:
+            return await asyncio.wrap_future(work.future)
+        except asyncio.CancelledError:
+            self._backend.cancel(work, running=True)
+            raise
+
+    def _withdraw_waiting(self, work: Work) -> bool:
+        return self._backend.cancel(work, running=False)
+
+    # -- the whole -------------------------------------------------------------------------------------------------
+
+    @property
+    def worker_count(self) -> int:
+        return self.settings.cpu_workers or usable_cpus()
+
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """What every component has counted."""
+        return {**self._backend.metrics(), "output_queue": self._results.metrics()}
+
+    def status(self) -> dict[str, str]:
+        """How every component is."""
+        return self._backend.status()
+
+    def close(self, drain_seconds: float | None = None) -> Shutdown:
+        """Take no more work, wait up to `drain_seconds` (the setting, unless given) for the rest, then end everything."""
+        seconds = self.settings.drain_seconds if drain_seconds is None else drain_seconds
+        _open_engines.discard(self)
+        report = self._backend.close(None if seconds == FOREVER else seconds)
+        self._results.close()
+        return report
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(0 if kind is not None and not issubclass(kind, Exception) else None)
+
+
+class Chosen:
+    """An engine's verbs with options chosen."""
+
+    __slots__ = ("_engine", "_options")
+
+    def __init__(self, engine: Engine, options: Options) -> None:
+        self._engine, self._options = engine, options
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+        return self._engine.accept(self._options, function, args, kwargs)
+
+    def map(self, function: Callable[..., Any], *iterables: Iterable[Any], **how: Any) -> Iterator[Any]:
+        return map_calls(self._engine, self._options, function, iterables, **how)
+
+    async def run(self, what: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        return await self._engine._run(self._options, what, args, kwargs)
+
+
+def _failed(error: Exception) -> Future:
+    future = Future()
+    future.settle(None, error)
+    return future
+
+
+def _close_all() -> None:
+    """Whoever forgets to close an engine still leaves no process behind."""
+    for engine in list(_open_engines):
+        with contextlib.suppress(Exception):
+            engine.close()
+
+
+atexit.register(_close_all)

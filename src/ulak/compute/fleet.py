@@ -1,0 +1,121 @@
+"""The workers: how many of each kind, the spare, births, deaths and replacements. Called under the dispatcher's lock."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from itertools import count
+
+from ulak.backoff import Backoff
+from ulak.compute.cpus import usable_cpus
+from ulak.compute.hand import Hand
+from ulak.compute.model import TaskType
+from ulak.compute.process import NurseryLink
+from ulak.compute.runner import Role
+from ulak.compute.settings import ComputeSettings
+
+_BARREN_SECONDS = 1.0  # a worker that dies younger, without having run anything, says that starting is what fails
+_PREFIX = {TaskType.CPU_BOUND: "cpu", TaskType.IO_BOUND: "io"}
+
+
+class Fleet:
+    def __init__(self, settings: ComputeSettings, initializer: bytes | None) -> None:
+        self._settings, self._initializer = settings, initializer
+        self._targets = {
+            TaskType.CPU_BOUND: settings.cpu_workers or usable_cpus(),
+            TaskType.IO_BOUND: settings.io_workers,
+        }
+        self._tokens = count(1)
+        self._by_token: dict[int, Hand] = {}
+        self._by_pid: dict[int, Hand] = {}
+        self._spares: list[Hand] = []
+        self._barren = 0
+        self._patience = Backoff(first_seconds=0.05, cap_seconds=5.0, jitter=0.0)
+        self.crews: dict[TaskType, list[Hand]] = {}
+        self.nursery: NurseryLink | None = None
+        self.restarts = 0
+        self.paused = False  # after too many deaths at birth
+
+    def open_nursery(self) -> NurseryLink:
+        self.nursery = NurseryLink()
+        return self.nursery
+
+    def fill(self, kind: TaskType, now: float) -> list[Hand]:
+        """Bring a crew to its strength; returns who is new in it."""
+        crew = self.crews.setdefault(kind, [])
+        new: list[Hand] = []
+        while sum(not hand.retiring for hand in crew) < self._targets[kind]:
+            hand = self._spares.pop(0) if self._spares else self._order(now)
+            self._assign(hand, kind, crew)
+            crew.append(hand)
+            new.append(hand)
+        return new
+
+    def stock(self, now: float) -> None:
+        """Have the spares ready again."""
+        while len(self._spares) < self._settings.spare_workers:
+            self._spares.append(self._order(now))
+
+    def _order(self, now: float) -> Hand:
+        assert self.nursery is not None
+        hand = Hand(next(self._tokens), self.nursery, now)
+        self._by_token[hand.token] = hand
+        return hand
+
+    def _assign(self, hand: Hand, kind: TaskType, crew: list[Hand]) -> None:
+        taken = {other.name for other in crew if not other.retiring}
+        name = next(name for name in (f"{_PREFIX[kind]}-{place}" for place in count()) if name not in taken)
+        threads = self._settings.io_threads if kind is TaskType.IO_BOUND else 0
+        settings = self._settings
+        hand.assume(kind, Role(name, threads, settings.script_root, settings.capture_bytes, self._initializer))
+
+    def born(self, token: int, pid: int) -> Hand | None:
+        hand = self._by_token.get(token)
+        if hand is not None:
+            hand.pid = pid
+            self._by_pid[pid] = hand
+        return hand
+
+    def find(self, pid: int) -> Hand | None:
+        return self._by_pid.get(pid)
+
+    def find_token(self, token: int) -> Hand | None:
+        return self._by_token.get(token)
+
+    def remove(self, hand: Hand, now: float) -> None:
+        self._by_token.pop(hand.token, None)
+        if hand.pid is not None:
+            self._by_pid.pop(hand.pid, None)
+        for group in (self._spares, *self.crews.values()):
+            with contextlib.suppress(ValueError):
+                group.remove(hand)
+        if hand.ending is None and not hand.retiring:
+            self.restarts += 1
+            self._barren = self._barren + 1 if hand.done == 0 and now - hand.born_at < _BARREN_SECONDS else 0
+
+    def pause_seconds(self) -> float:
+        """How long to wait before the next start, when starting itself seems to fail."""
+        return 0.0 if self._barren < 8 else self._patience.delay_seconds(self._barren - 7)
+
+    @property
+    def spare_count(self) -> int:
+        return len(self._spares)
+
+    def everyone(self) -> list[Hand]:
+        return list(self._by_token.values())
+
+    def workers(self) -> Iterator[Hand]:
+        for crew in self.crews.values():
+            yield from crew
+
+    def lose_nursery(self) -> None:
+        """It died, and by the kernel's hand its workers with it; what they had started goes now."""
+        for hand in self.everyone():
+            if hand.pid is not None:
+                with contextlib.suppress(OSError):
+                    os.killpg(hand.pid, signal.SIGKILL)
+        if self.nursery is not None:
+            self.nursery.close()
+            self.nursery = None

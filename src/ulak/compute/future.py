@@ -1,0 +1,96 @@
+"""A concurrent.futures.Future that costs next to nothing until it is waited for in a way that needs more.
+
+The stdlib's makes a lock and a condition at once; with tiny tasks that is a large part of their price. Here the condition
+is made when somebody asks for it (callbacks, `wait`, a second waiter). One atomic dictionary operation decides whether
+the outcome or the condition came first, so an outcome without a condition needs no lock, and one with it takes the
+stdlib's own path. The first thread in `result()` parks on a bare lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from _thread import LockType, allocate_lock
+from collections.abc import Callable
+from concurrent.futures import Future as StdFuture
+from concurrent.futures._base import CANCELLED, FINISHED, PENDING, RUNNING
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ulak.compute.work import Work
+
+_SETTLED = object()  # stands where the condition would be: the outcome came first
+
+
+class Future(StdFuture[Any]):
+    _state = PENDING
+    _result: Any = None
+    _exception: BaseException | None = None
+    _parked: LockType | None = None
+    work: Work | None = None  # while it is not over
+    canceller: Callable[[Work], bool] | None = None
+
+    def __init__(self) -> None:  # the stdlib's would make the condition
+        self._waiters: list[Any] = []
+        self._done_callbacks: list[Any] = []
+
+    @property
+    def _condition(self) -> threading.Condition:
+        made = self.__dict__.get("_settling")
+        if made is None:
+            made = self.__dict__.setdefault("_settling", threading.Condition())
+        if made is _SETTLED:
+            self._state = FINISHED  # the outcome is in place; its state may be a moment behind
+            return threading.Condition()
+        return made  # type: ignore[no-any-return]
+
+    def settle(self, value: Any, error: BaseException | None = None) -> None:
+        """Set the outcome, from the engine's side."""
+        self._result, self._exception = value, error
+        if self.__dict__.setdefault("_settling", _SETTLED) is _SETTLED:
+            self._state = FINISHED
+        elif error is None:
+            self.set_result(value)
+        else:
+            self.set_exception(error)
+        if self._parked is not None:
+            self._parked.release()
+
+    def result(self, timeout: float | None = None) -> Any:
+        if self._state not in (PENDING, RUNNING) or self._park(timeout):
+            if self._state == FINISHED and self._exception is None:
+                return self._result
+            timeout = None
+        return super().result(timeout)
+
+    def _park(self, timeout: float | None) -> bool:
+        """Wait on a bare lock: True when over. Who finds another's lock there, or no time left, does as the stdlib does."""
+        lock = allocate_lock()
+        lock.acquire()
+        if self.__dict__.setdefault("_parked", lock) is not lock:
+            return False
+        if self.__dict__.get("_settling") is _SETTLED or self._state not in (PENDING, RUNNING):
+            return True  # it came between our look and our parking
+        if lock.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
+            return True
+        raise TimeoutError
+
+    def mark_running(self) -> None:
+        """Called under the engine's lock, which also guards cancelling, so no condition is needed."""
+        self._state = RUNNING
+
+    def cancel(self) -> bool:
+        """Only a task that has not been handed to a worker can be cancelled here; `Engine.cancel` ends running ones."""
+        work, canceller = self.work, self.canceller
+        if work is not None and canceller is not None:
+            canceller(work)
+        return self.cancelled()
+
+    def set_cancelled(self) -> None:
+        """Become cancelled and tell whoever waits; the engine has already let go of the task."""
+        with self._condition:
+            self._state = CANCELLED
+            self._condition.notify_all()
+        self.set_running_or_notify_cancel()
+        self._invoke_callbacks()  # type: ignore[attr-defined]
+        if self._parked is not None:
+            self._parked.release()

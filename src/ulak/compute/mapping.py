@@ -1,0 +1,99 @@
+"""`engine.map`: many small calls in chunks that grow until one takes a worthwhile time; results in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sized
+from itertools import islice
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from ulak.compute.calls import failure
+from ulak.compute.future import Future
+from ulak.compute.work import Options
+
+if TYPE_CHECKING:
+    from ulak.compute.engine import Engine
+
+_CHUNK_SECONDS = 0.05  # what a chunk should take
+_LARGEST_CHUNK = 65536
+
+
+class Pace:
+    """The size of the next chunk, from how long the last ones took."""
+
+    def __init__(self, fixed: int | None, total: int | None, workers: int) -> None:
+        self._fixed = fixed
+        self._most = _LARGEST_CHUNK if total is None else max(1, total // (workers * 4))
+        self.size = fixed or 1
+
+    def learn(self, count: int, seconds: float) -> None:
+        if self._fixed is None and count >= self.size // 2:
+            fitting = int(count * _CHUNK_SECONDS / max(seconds, 1e-6))
+            self.size = max(1, min(fitting, self.size * 8, self._most))
+
+
+def map_calls(
+    engine: Engine,
+    options: Options,
+    function: Callable[..., Any],
+    iterables: tuple[Iterable[Any], ...],
+    *,
+    chunk_size: int | None = None,
+    progress: bool = False,
+    label: str | None = None,
+) -> Iterator[Any]:
+    sizes = [len(iterable) for iterable in iterables if isinstance(iterable, Sized)]
+    total = min(sizes) if len(sizes) == len(iterables) else None
+    pace = Pace(chunk_size, total, engine.worker_count)
+    values = _run(engine, options, function, zip(*iterables, strict=False), pace)
+    return _shown(values, total, label or getattr(function, "__name__", "map")) if progress else values
+
+
+def _run(
+    engine: Engine, options: Options, function: Callable[..., Any], calls: Iterator[tuple[Any, ...]], pace: Pace
+) -> Iterator[Any]:
+    """A few chunks per worker are on their way at a time; closing the iterator cancels them."""
+    flying: deque[Future] = deque()
+    try:
+        while True:
+            while len(flying) < engine.worker_count * 3 and (chunk := list(islice(calls, pace.size))):
+                flying.append(engine.accept_chunk(options, function, chunk))
+            if not flying:
+                return
+            values, error, seconds = flying.popleft().result()
+            yield from values
+            if error is not None:
+                raise failure(f"map of {function!r}", error)
+            pace.learn(len(values), seconds)
+    finally:
+        for future in flying:
+            engine.cancel(future)
+
+
+def unchunk(function: Callable[..., Any], chunks: list[Future], timeout: float | None) -> Iterator[Any]:
+    """The values of chunks that are all on their way, in order; the timeout counts from now, not from the first `next`."""
+    until = None if timeout is None else monotonic() + timeout
+
+    def values() -> Iterator[Any]:
+        try:
+            for chunk in chunks:
+                found, error, _ = chunk.result(None if until is None else until - monotonic())
+                yield from found
+                if error is not None:
+                    raise failure(f"map of {function!r}", error)
+        finally:
+            for chunk in chunks:
+                chunk.cancel()
+
+    return values()
+
+
+def _shown(values: Iterator[Any], total: int | None, label: str) -> Iterator[Any]:
+    from rich.progress import Progress  # only who wants a bar pays for it
+
+    with Progress() as bar:
+        row = bar.add_task(label, total=total)
+        for value in values:
+            yield value
+            bar.advance(row)

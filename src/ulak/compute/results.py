@@ -1,0 +1,153 @@
+"""Results of tasks until somebody asks: bounded by count, bytes and age; spilled to disk before they are dropped.
+
+They are kept as bytes and made anew for each question, so that asking twice gives the same answer, and no answer can be
+changed through another.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from pickle import dumps, loads
+from typing import NamedTuple
+
+from ulak.clock import Clock, to_datetime
+from ulak.compute.calls import failure, unloadable
+from ulak.compute.errors import Expired
+from ulak.compute.model import Result, TaskStatus
+from ulak.compute.settings import ComputeSettings
+from ulak.compute.spill import Spill
+from ulak.compute.work import Outcome, ScriptTrace
+from ulak.errors import NotFound
+
+_REMEMBERED = 100_000  # names of dropped results, so that "expired" is not told as "unknown"
+
+
+class Kept(NamedTuple):
+    at: int
+    blob: bytes  # pickled outcome, its error as text
+
+
+class Results:
+    def __init__(self, settings: ComputeSettings, clock: Clock) -> None:
+        self._settings, self._clock = settings, clock
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._bytes = 0
+        self._spill: Spill | None = None
+        self._spilled_at: OrderedDict[str, int] = OrderedDict()
+        self._dropped: OrderedDict[str, None] = OrderedDict()
+        self.total_put = self.total_get = 0
+
+    def put(self, task_id: str, outcome: Outcome) -> None:
+        error = None if outcome.error is None else str(outcome.error)
+        parts = (outcome.status.value, outcome.blob, error, outcome.trace, outcome.attempts, outcome.worker)
+        with self._lock:
+            self.total_put += 1
+            self._keep(task_id, Kept(self._clock.now(), dumps(parts, 5)))
+            self._shrink()
+
+    def get(self, task_id: str) -> Result:
+        with self._lock:
+            self._shrink()
+            blob = self._find(task_id)
+            self.total_get += 1
+        return _result(task_id, blob)
+
+    def __contains__(self, task_id: str) -> bool:
+        return task_id in self._kept or task_id in self._spilled_at
+
+    def metrics(self) -> dict[str, int]:
+        return {
+            "total_put": self.total_put,
+            "total_get": self.total_get,
+            "in_memory": len(self._kept),
+            "bytes": self._bytes,
+            "spilled": len(self._spilled_at),
+        }
+
+    def close(self) -> None:
+        with self._lock:
+            if self._spill is not None:
+                self._spill.close()
+                self._spill = None
+
+    def _find(self, task_id: str) -> bytes:
+        if task_id in self._kept:
+            return self._kept[task_id].blob
+        blob = self._spill.get(task_id) if self._spill is not None else None
+        if blob is not None:
+            return blob
+        if task_id in self._dropped:
+            raise Expired(f"the result of task {task_id} was dropped (age or bounds of the cache); run the task again")
+        raise NotFound(f"there is no task {task_id} here; it was never submitted to this engine")
+
+    def _keep(self, task_id: str, kept: Kept) -> None:
+        self._kept[task_id] = kept
+        self._bytes += len(kept.blob)
+
+    def _shrink(self) -> None:
+        oldest_allowed = self._clock.now() - round(self._settings.result_seconds * 1000)
+        while self._kept and self._is_too_much():
+            self._move_to_disk(*self._kept.popitem(last=False))
+        self._drop_old(oldest_allowed)
+
+    def _is_too_much(self) -> bool:
+        return len(self._kept) > self._settings.result_count or self._bytes > self._settings.result_bytes
+
+    def _move_to_disk(self, task_id: str, kept: Kept) -> None:
+        self._bytes -= len(kept.blob)
+        if not self._settings.spill_bytes:
+            self._remember(task_id)
+            return
+        if self._spill is None:
+            self._spill = Spill(self._settings.spill_bytes, self._settings.spill_directory)
+        self._spilled_at[task_id] = kept.at
+        for gone in self._spill.put(task_id, kept.blob):
+            del self._spilled_at[gone]
+            self._remember(gone)
+
+    def _drop_old(self, oldest_allowed: int) -> None:
+        """Both are in the order of time, so only their beginnings need a look."""
+        while self._spilled_at and next(iter(self._spilled_at.values())) < oldest_allowed:
+            task_id, _ = self._spilled_at.popitem(last=False)
+            if self._spill is not None:
+                self._spill.forget(task_id)
+            self._remember(task_id)
+        while self._kept and next(iter(self._kept.values())).at < oldest_allowed:
+            task_id, kept = self._kept.popitem(last=False)
+            self._bytes -= len(kept.blob)
+            self._remember(task_id)
+
+    def _remember(self, task_id: str) -> None:
+        self._dropped[task_id] = None
+        if len(self._dropped) > _REMEMBERED:
+            self._dropped.popitem(last=False)
+
+
+def _result(task_id: str, blob: bytes) -> Result:
+    word, value, error, trace, attempts, worker = loads(blob)
+    status, data = TaskStatus(word), None
+    seen = ScriptTrace(*trace) if trace else None
+    if status is TaskStatus.SUCCESS:
+        try:
+            data = loads(value)
+        except BaseException as trouble:
+            status, error = TaskStatus.FAILED, str(unloadable(f"task {task_id}", trouble))
+    elif status is TaskStatus.FAILED:
+        cause = failure(f"task {task_id}", value)
+        error = f"{type(cause).__name__}: {cause}"
+    elif status is TaskStatus.CANCELLED:
+        error = f"task {task_id} was cancelled"
+    return Result(
+        task_id,
+        status,
+        data,
+        error,
+        to_datetime(seen.started_at) if seen else None,
+        to_datetime(seen.ended_at) if seen else None,
+        seen.stdout if seen else "",
+        seen.stderr if seen else "",
+        attempts,
+        worker,
+    )

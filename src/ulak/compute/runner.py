@@ -1,0 +1,91 @@
+"""Runs one message in the worker and turns whatever happens into an outcome that can be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pickle import dumps, loads
+from time import monotonic
+from typing import Any, NamedTuple
+
+from ulak.compute.carriage import CHUNK, ERROR, NOT_READY, OBJECT, OK, PROTOCOL, SCRIPT, carry, unpicklable
+from ulak.compute.script import Scripts
+
+_KNOWN_FUNCTIONS = 1024
+
+
+class Role(NamedTuple):
+    """What a worker is told first."""
+
+    name: str
+    threads: int  # 0: a CPU worker
+    script_root: str
+    capture_bytes: int
+    initializer: bytes | None = None  # a pickled (callable, arguments) to run before the first task
+
+
+class Runner:
+    def __init__(self, role: Role) -> None:
+        self._role = role
+        self._functions: dict[bytes, Callable[..., Any]] = {}
+        self._scripts: Scripts | None = None
+
+    def prepare(self) -> tuple[Any, ...] | None:
+        """Run the initializer; the outcome to send when it fails."""
+        if self._role.initializer is None:
+            return None
+        try:
+            function, args = loads(self._role.initializer)
+            function(*args)
+        except BaseException as error:
+            return NOT_READY, ERROR, carry(error), None
+        return None
+
+    def run(self, message: tuple[Any, ...]) -> tuple[Any, ...]:
+        """(number, code, pickled value or exception, what a script leaves beside its value)."""
+        number, verb = message[0], message[1]
+        if verb == SCRIPT:
+            return (number, *self._ready_scripts().run(*message[2:]))
+        try:
+            value = self._call(verb, message)
+        except BaseException as error:
+            return number, ERROR, carry(error), None
+        try:
+            return number, OK, dumps(value, PROTOCOL), None
+        except BaseException as error:
+            return number, ERROR, carry(unpicklable(value, error)), None
+
+    def _call(self, verb: int, message: tuple[Any, ...]) -> Any:
+        if verb == OBJECT:
+            function, args, kwargs = loads(message[2])
+            return function(*args, **kwargs)
+        function = self._functions.get(message[2]) or self._learn(message[2])
+        if verb == CHUNK:
+            return run_chunk(function, loads(message[3]))
+        args, kwargs = loads(message[3])
+        return function(*args, **kwargs)
+
+    def _learn(self, name: bytes) -> Callable[..., Any]:
+        """A function that is pickled by its name alone is looked up once."""
+        if len(self._functions) >= _KNOWN_FUNCTIONS:
+            self._functions.clear()
+        function: Callable[..., Any] = loads(name)
+        self._functions[name] = function
+        return function
+
+    def _ready_scripts(self) -> Scripts:
+        if self._scripts is None:
+            self._scripts = Scripts(self._role.name, self._role.script_root, self._role.capture_bytes)
+        return self._scripts
+
+
+def run_chunk(function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> tuple[list[Any], bytes | None, float]:
+    """All values up to the first error, that error, and the seconds they took."""
+    values: list[Any] = []
+    error: bytes | None = None
+    began = monotonic()
+    try:
+        for args in calls:
+            values.append(function(*args))
+    except BaseException as raised:
+        error = carry(raised)
+    return values, error, monotonic() - began

@@ -1,0 +1,103 @@
+"""Scripts: found under the root, compiled once per change, run with fresh globals, whatever they do."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from pathlib import Path
+from pickle import dumps, loads
+from types import CodeType
+from typing import Any, NamedTuple
+
+from ulak.clock import SystemClock
+from ulak.compute.carriage import ERROR, OK, PROTOCOL, carry, unpicklable
+from ulak.compute.errors import ScriptFailed, ScriptRefused
+from ulak.compute.model import ExecutionContext
+from ulak.compute.surroundings import Surroundings
+
+_clock = SystemClock()
+Stamp = tuple[int, int, int]
+
+
+def locate(script_path: str, root: str) -> str:
+    """The script's real path; refused when it is not a file under the root, links followed."""
+    base = os.path.realpath(root)
+    path = os.path.realpath(os.path.join(base, script_path))
+    if not path.startswith(base.rstrip(os.sep) + os.sep):
+        raise ScriptRefused(f"script {script_path} is outside the script root {base}; move it there or set script_root")
+    if not os.path.isfile(path):
+        raise ScriptRefused(f"there is no script {script_path} under {base}; check the path")
+    return path
+
+
+class Compiled(NamedTuple):
+    stamp: Stamp
+    code: CodeType
+    entry: str | None  # the function to call; None: the script is run and its `result` is taken
+    arity: int
+
+
+class Scripts:
+    """One worker's scripts."""
+
+    def __init__(self, worker: str, root: str, capture_bytes: int) -> None:
+        self._worker, self._root = worker, root
+        self._surroundings = Surroundings(capture_bytes)
+        self._known: dict[str, Compiled] = {}
+
+    def run(self, path: str, params: bytes, task_id: str, attempt: int) -> tuple[Any, ...]:
+        """(code, pickled value or exception, (started, ended, stdout, stderr))."""
+        started = _clock.now()
+        out, err = self._surroundings.enter()
+        try:
+            code, blob = self._outcome(path, params, ExecutionContext(task_id, self._worker, attempt))
+        finally:
+            self._surroundings.leave()
+        return code, blob, (started, _clock.now(), out.text(), err.text())
+
+    def _outcome(self, path: str, params: bytes, context: ExecutionContext) -> tuple[int, bytes]:
+        try:
+            value = _execute(path, self._compiled(path), loads(params), context)
+        except BaseException as error:
+            return ERROR, carry(error)
+        try:
+            return OK, dumps(value, PROTOCOL)
+        except BaseException as error:
+            return ERROR, carry(unpicklable(value, error))
+
+    def _compiled(self, path: str) -> Compiled:
+        """From the cache while the file is the same; a changed file may have become a link, so it is located again."""
+        found = os.stat(path)
+        stamp = found.st_mtime_ns, found.st_size, found.st_ino
+        known = self._known.get(path)
+        if known is None or known.stamp != stamp:
+            located = locate(path, self._root)
+            self._surroundings.import_from(os.path.dirname(located))
+            known = self._known[path] = _compile(path, stamp)
+        return known
+
+
+def _compile(path: str, stamp: Stamp) -> Compiled:
+    code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+    functions = {part.co_name: part for part in code.co_consts if isinstance(part, CodeType)}
+    for name, most in (("main", 2), ("run", 1)):
+        function = functions.get(name)
+        if function is not None and function.co_argcount >= 1:
+            return Compiled(stamp, code, name, min(function.co_argcount, most))
+    return Compiled(stamp, code, None, 0)
+
+
+def _execute(path: str, compiled: Compiled, params: Any, context: ExecutionContext) -> Any:
+    name = "__main__" if compiled.entry is None else "__ulak_script__"
+    names: dict[str, Any] = {"__name__": name, "__file__": path, "params": params, "context": context}
+    try:
+        exec(compiled.code, names)
+        if compiled.entry is None:
+            return names.get("result")
+        value = names[compiled.entry](*(params, context)[: compiled.arity])
+        return asyncio.run(value) if inspect.iscoroutine(value) else value
+    except SystemExit as leaving:
+        if leaving.code not in (None, 0):
+            raise ScriptFailed(f"the script left with exit code {leaving.code}") from None
+        return names.get("result")

@@ -1,0 +1,85 @@
+"""Tasks that are not over: registered before they are accepted, gone when their result is kept."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pickle import dumps
+
+from ulak.compute.backend import Backend
+from ulak.compute.carriage import PROTOCOL, SCRIPT
+from ulak.compute.future import Future
+from ulak.compute.model import Task, TaskStatus
+from ulak.compute.results import Results
+from ulak.compute.script import locate
+from ulak.compute.work import Options, Outcome, Work
+from ulak.errors import Duplicate
+
+_KNOWN_PATHS = 10_000
+
+
+class Tasks:
+    def __init__(self, backend: Backend, results: Results, root: str, numbers: Iterator[int]) -> None:
+        self._backend, self._results = backend, results
+        self._root, self._numbers = root, numbers
+        self._paths: dict[str, str] = {}
+        self._pending: dict[str, tuple[Task, Work]] = {}
+
+    @contextlib.contextmanager
+    def registered(self, task: Task) -> Iterator[Work]:
+        """The task's work, known by its id unless accepting it fails."""
+        work = self._work(task)
+        if task.id in self._results or self._pending.setdefault(task.id, (task, work))[1] is not work:
+            raise Duplicate(f"task {task.id} was submitted already; ask for its result, or create a new task")
+        try:
+            yield work
+        except BaseException:
+            self._pending.pop(task.id, None)
+            raise
+
+    def _work(self, task: Task) -> Work:
+        body = SCRIPT, self._located(task.script_path), dumps(task.params, PROTOCOL), task.id
+        options = Options(task.task_type, task.priority, task.timeout_seconds, task.max_retries, retries_failures=True)
+        work = Work(next(self._numbers), body, options, Future(), self._settle)
+        work.label = task.id
+        return work
+
+    def _located(self, script_path: str) -> str:
+        """Once per path here, for an early refusal; the worker looks again whenever the file has changed."""
+        if script_path not in self._paths:
+            if len(self._paths) >= _KNOWN_PATHS:
+                self._paths.clear()
+            self._paths[script_path] = locate(script_path, self._root)
+        return self._paths[script_path]
+
+    def _settle(self, work: Work, outcome: Outcome) -> None:
+        """The result is kept before the task stops being pending, so that nobody finds neither."""
+        assert work.label is not None
+        self._results.put(work.label, outcome)
+        self._pending.pop(work.label, None)
+        work.future.settle(None)
+
+    def wait(self, task_id: str, timeout: float | None) -> None:
+        if future := self.future(task_id):
+            try:
+                future.result(timeout)
+            except TimeoutError:
+                raise TimeoutError(f"task {task_id} is not over after {timeout} s; ask again later") from None
+
+    def future(self, task_id: str) -> Future | None:
+        work = self.work(task_id)
+        return None if work is None else work.future
+
+    def work(self, task_id: str) -> Work | None:
+        found = self._pending.get(task_id)
+        return None if found is None else found[1]
+
+    def status(self, task_id: str) -> TaskStatus | None:
+        """Of a task that is not over."""
+        work = self.work(task_id)
+        if work is None:
+            return None
+        return TaskStatus.RUNNING if self._backend.is_running(work) else TaskStatus.PENDING
+
+    def pending(self) -> Mapping[str, Task]:
+        return {task_id: task for task_id, (task, _) in list(self._pending.items())}

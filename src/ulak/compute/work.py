@@ -1,0 +1,88 @@
+"""One accepted piece of work, as the parent keeps it until it has its final outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ulak.compute.model import TaskStatus, TaskType
+
+if TYPE_CHECKING:
+    from ulak.compute.hand import Hand
+
+# In line, in line but apart (a suspect, or waiting for its next attempt), at a worker, over.
+QUEUED, ASIDE, SENT, FINAL = range(4)
+
+
+class ScriptTrace(NamedTuple):
+    """What a script leaves beside its value."""
+
+    started_at: int
+    ended_at: int
+    stdout: str
+    stderr: str
+
+
+class Outcome(NamedTuple):
+    """How a piece of work ended. `blob` is the pickled value or exception; `error` is ours, when there was no run to ask."""
+
+    status: TaskStatus
+    blob: bytes = b""
+    error: Exception | None = None
+    trace: ScriptTrace | None = None
+    attempts: int = 1
+    worker: str | None = None
+
+
+class Options(NamedTuple):
+    """How a piece of work is to be treated."""
+
+    task_type: TaskType = TaskType.CPU_BOUND
+    priority: int = 2
+    timeout_seconds: float | None = None
+    max_retries: int = 3
+    retries_failures: bool = False  # an exception is tried again too, not only a crash
+
+
+class Work:
+    __slots__ = (
+        "attempts",
+        "body",
+        "finish",
+        "future",
+        "hand",
+        "label",
+        "number",
+        "options",
+        "since",
+        "state",
+        "suspect",
+    )
+
+    def __init__(
+        self, number: int, body: tuple[Any, ...], options: Options, future: Any, finish: Callable[[Work, Outcome], None]
+    ) -> None:
+        self.number = number
+        self.body = body  # the message without its number
+        self.options = options
+        self.future = future
+        self.finish = finish
+        self.state = QUEUED
+        self.since = monotonic()
+        self.attempts = 0  # runs that were charged
+        self.suspect = False  # its worker died: it runs alone from now on
+        self.hand: Hand | None = None
+        self.label: str | None = None  # a task's id, to name it in messages
+
+    def message(self) -> tuple[Any, ...]:
+        if self.label is None:
+            return (self.number, *self.body)
+        return (self.number, *self.body, self.attempts + 1)  # a script may know which attempt it is
+
+    @property
+    def name(self) -> str:
+        return f"task {self.label or self.number}"
+
+
+Finished = list[tuple[Work, Outcome]]

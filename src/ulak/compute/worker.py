@@ -1,0 +1,221 @@
+"""The worker process: takes messages from its pipe, runs them, sends outcomes back. It knows nothing of its siblings."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+from collections import deque
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any
+
+from ulak.compute import lazy_main
+from ulak.compute.marks import Marks
+from ulak.compute.runner import Role, Runner
+from ulak.compute.wire import RECEIVE_BYTES, Frames, pack
+
+_HOLD_SECONDS = 0.001  # outcomes of tiny tasks are sent together, at most this late
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+Message = tuple[Any, ...]
+
+
+class Pipe:
+    """The worker's end: messages in, outcomes out, and the return of what has not been started."""
+
+    def __init__(self, pipe: socket.socket) -> None:
+        self._pipe = pipe
+        self._frames = Frames()
+        self._reading = threading.Lock()
+        self._sending = threading.Lock()
+        self._done: list[Message] = []
+        self._busy = 0.0
+        self._sent_at = 0.0
+
+    def wait(self) -> list[Message]:
+        """Block until messages arrive; an empty list when the parent has closed the pipe."""
+        with self._reading:
+            while True:
+                data = self._pipe.recv(RECEIVE_BYTES)
+                if not data:
+                    return []
+                if batches := self._frames.feed(data):
+                    return _joined(batches)
+
+    def arrived(self) -> list[Message]:
+        """What is there already, or nothing when somebody waits for it anyway."""
+        if not self._reading.acquire(blocking=False):
+            return []
+        try:
+            return self._drain()
+        finally:
+            self._reading.release()
+
+    def _drain(self) -> list[Message]:
+        messages: list[Message] = []
+        with contextlib.suppress(BlockingIOError):
+            while data := self._pipe.recv(RECEIVE_BYTES, socket.MSG_DONTWAIT):
+                messages += _joined(self._frames.feed(data))
+        return messages
+
+    def keep(self, outcome: Message, seconds: float) -> None:
+        self._done.append(outcome)
+        self._busy += seconds
+
+    def is_late(self, now: float) -> bool:
+        return now - self._sent_at > _HOLD_SECONDS
+
+    def send(self, returned: list[int] | None = None) -> None:
+        """Send the outcomes so far, in one frame; `returned` are the numbers of messages that were not started."""
+        with self._sending:
+            count = len(self._done)
+            if not count and returned is None:
+                return
+            outcomes, busy = self._done[:count], self._busy
+            del self._done[:count]
+            self._busy = 0.0
+            self._sent_at = monotonic()
+            self._transmit(busy, outcomes, returned or [])
+
+    def _transmit(self, busy: float, outcomes: list[Message], returned: list[int]) -> None:
+        try:
+            self._pipe.sendall(pack((busy, outcomes, returned)))
+        except OSError:
+            end_group()
+
+
+def _joined(batches: list[list[Message]]) -> list[Message]:
+    return batches[0] if len(batches) == 1 else [message for batch in batches for message in batch]
+
+
+class Solo:
+    """A CPU worker: one message after another, on the main thread."""
+
+    def __init__(self, pipe: Pipe, marks: Marks, runner: Runner) -> None:
+        self._pipe, self._marks, self._runner = pipe, marks, runner
+        self._waiting: deque[Message] = deque()
+
+    def serve(self, messages: list[Message]) -> None:
+        while True:
+            self._waiting.extend(messages)
+            self._work()
+            self._pipe.send()
+            if not (messages := self._pipe.wait()):
+                return
+
+    def _work(self) -> None:
+        waiting, pipe = self._waiting, self._pipe
+        while waiting:
+            try:
+                message = waiting.popleft()
+            except IndexError:  # the steward was faster
+                return
+            began = monotonic()
+            self._marks.start(0, message[0], began)
+            outcome = self._runner.run(message)
+            ended = monotonic()
+            pipe.keep(outcome, ended - began)
+            self._marks.clear(0)
+            if waiting and pipe.is_late(ended):
+                pipe.send()
+
+    def give_back(self) -> None:
+        self._waiting.extend(self._pipe.arrived())
+        returned: list[int] = []
+        with contextlib.suppress(IndexError):
+            while True:
+                returned.append(self._waiting.pop()[0])
+        self._pipe.send(returned[::-1])
+
+
+class Crew:
+    """An IO worker: every message on a thread of its own, as many threads as its role allows."""
+
+    def __init__(self, pipe: Pipe, marks: Marks, runner: Runner, threads: int) -> None:
+        self._pipe, self._marks, self._runner = pipe, marks, runner
+        self._waiting: SimpleQueue[Message] = SimpleQueue()
+        self._threads = threads
+        self._hired = 0
+
+    def serve(self, messages: list[Message]) -> None:
+        while True:
+            for message in messages:
+                if self._hired < self._threads:
+                    self._hire()
+                self._waiting.put(message)
+            if not (messages := self._pipe.wait()):
+                return
+
+    def _hire(self) -> None:
+        threading.Thread(target=self._work, args=(self._hired,), name=f"io-{self._hired}", daemon=True).start()
+        self._hired += 1
+
+    def _work(self, slot: int) -> None:
+        while True:
+            message = self._waiting.get()
+            began = monotonic()
+            self._marks.start(slot, message[0], began)
+            outcome = self._runner.run(message)
+            self._pipe.keep(outcome, monotonic() - began)
+            self._marks.clear(slot)
+            self._pipe.send()
+
+    def give_back(self) -> None:
+        returned: list[int] = []
+        with contextlib.suppress(Empty):
+            while True:
+                returned.append(self._waiting.get_nowait()[0])
+        self._pipe.send(returned)
+
+
+def main(pipe: int, page: int, bell: int, main_module: dict[str, Any]) -> None:
+    """Live as a worker until the parent hangs up, then leave without running the nursery's exit handlers."""
+    code = 1
+    try:
+        _serve(Pipe(socket.socket(fileno=pipe)), Marks(page), bell, main_module)
+        code = 0
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        os._exit(code)
+
+
+def _serve(pipe: Pipe, marks: Marks, bell: int, main_module: dict[str, Any]) -> None:
+    messages = pipe.wait()
+    if not messages:  # a spare that was never needed
+        return
+    role = Role(*messages[0])
+    if role.threads == 0:
+        os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    lazy_main.install(main_module)
+    runner = Runner(role)
+    if trouble := runner.prepare():
+        pipe.keep(trouble, 0.0)
+        return pipe.send()
+    hand = Crew(pipe, marks, runner, role.threads) if role.threads else Solo(pipe, marks, runner)
+    threading.Thread(target=_attend, args=(bell, hand), name="steward", daemon=True).start()
+    hand.serve(messages[1:])  # the first tasks may have come with the role
+
+
+def _attend(bell: int, hand: Solo | Crew) -> None:
+    """The steward: answers the parent while a task runs; when the parent is gone, it ends the task too."""
+    while os.read(bell, 64):
+        hand.give_back()
+    end_group()
+
+
+def end_group() -> None:
+    os.killpg(os.getpgid(0), signal.SIGKILL)
