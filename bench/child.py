@@ -35,7 +35,7 @@ def _answer(sender: Connection, target: Callable[..., Any], arguments: tuple[Any
     os.setsid()  # a group of its own: whatever the side starts can be ended with it
     try:
         sender.send((True, target(*arguments)))
-    except BaseException:
+    except Exception:  # noqa: BLE001 - whatever a side raises is its answer
         sender.send((False, traceback.format_exc()))
 
 

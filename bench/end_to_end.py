@@ -17,9 +17,9 @@ CROWD = 2_000
 
 def rows(bench: Bench) -> Iterator[Row]:
     yield from _sqlite(bench)
+    yield _crowd(bench)
     yield from _postgres(bench)
     yield from _drain(bench)
-    yield _crowd(bench)
 
 
 def _sqlite(bench: Bench) -> Iterator[Row]:

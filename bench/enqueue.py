@@ -28,7 +28,7 @@ def _sqlite(bench: Bench, producers: int) -> Iterator[Row]:
     )
     promised = PROMISED_TO_HUEY.get(producers)
     yield from compared(
-        f"SQLite: durable enqueues, {producers} producers", "/s", samples, {"Huey": promised} if promised else None
+        f"SQLite: durable enqueues, {_count(producers)}", "/s", samples, {"Huey": promised} if promised else None
     )
 
 
@@ -43,7 +43,11 @@ def _postgres(bench: Bench, producers: int) -> Iterator[Row]:
         bench.rounds,
         {name: partial(in_database, bench.server, side, producers, bench.seconds) for name, side in sides.items()},
     )
-    yield from compared(f"PostgreSQL: durable enqueues, {producers} producers", "/s", samples)
+    yield from compared(f"PostgreSQL: durable enqueues, {_count(producers)}", "/s", samples)
+
+
+def _count(producers: int) -> str:
+    return f"{producers} producer{'s' * (producers > 1)}"
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ KIND = "bench.send"
 PROBE = "bench.probe"
 BATCH = 500  # how many jobs of the kind may run at once, which is the most that one claim takes
 CAPACITY = 10_000_000
-FILL = 1_000
+FILL = 5_000
 
 
 def enqueue(place: str, producers: int, seconds: float) -> float:
@@ -269,9 +269,8 @@ async def _fill(place: str, jobs: list[NewJob]) -> None:
 def _mixed(waiting: int) -> list[NewJob]:
     ready = NewJob(KIND, PAYLOAD)
     later = NewJob(KIND, PAYLOAD, delay_seconds=86_400)
-    return [
-        (ready, later, ready, NewJob(KIND, PAYLOAD, key=f"key-{index % 1_000}"))[index % 4] for index in range(waiting)
-    ]
+    behind = [NewJob(KIND, PAYLOAD, key=f"key-{number}") for number in range(1_000)]
+    return [(ready, later, ready, behind[index // 4 % 1_000])[index % 4] for index in range(waiting)]
 
 
 def _refresh(place: str) -> None:
