@@ -1,9 +1,10 @@
-"""The composition root: one Ulak, its store, its loops, and the namespaces of its rooms. It holds parts and decides nothing."""
+"""The composition root: one Ulak, its store, its loops, and the namespaces of its rooms. It decides nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -12,6 +13,8 @@ import structlog
 from ulak.backoff import Backoff
 from ulak.clock import Clock, SystemClock
 from ulak.errors import Conflict, Misconfigured, Unavailable
+from ulak.notify.service import Notify
+from ulak.rooms import NotifyRoom, notify_room
 from ulak.settings import Settings, load
 from ulak.spine.breaker import BreakerPolicy
 from ulak.spine.cron import CronEntry
@@ -33,14 +36,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
-_DAY_MILLIS = 86_400_000
+
+def _millis(days: float) -> int:
+    return round(days * 86_400_000)
 
 
 class Ulak:
     """A courier. Use it inside `async with`; two of them can live in one process."""
 
     def __init__(
-        self, store: str | None = None, *, settings: Settings | None = None, clock: Clock | None = None, work: bool = True
+        self,
+        store: str | None = None,
+        *,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        work: bool = True,
     ) -> None:
         self.settings = settings or load(overrides={} if store is None else {"store": store}).settings
         self.clock = clock or SystemClock()
@@ -52,15 +62,27 @@ class Ulak:
         self._lanes: dict[str, Lane] = {}
         self._store: Store | None = None
         self._loops: Loops | None = None
+        self._room: NotifyRoom | None = None
         self.stop_report: StopReport | None = None
 
     # Declaring
 
     def handles(
-        self, kind: str, *, lane: LaneName = "async", concurrency: int = 100, max_attempts: int | None = None,
-        timeout_seconds: float = 300.0, backoff: Backoff | None = None, rate_per_second: float | None = None,
-        capacity: int | None = None, admission: Policy = "block", wait_seconds: float = 5.0, breaker: BreakerPolicy | None = None,
-    ) -> Callable[[F], F]:  # fmt: skip
+        self,
+        kind: str,
+        *,
+        lane: LaneName = "async",
+        concurrency: int = 100,
+        max_attempts: int | None = None,
+        timeout_seconds: float = 300.0,
+        backoff: Backoff | None = None,
+        rate_per_second: float | None = None,
+        capacity: int | None = None,
+        admission: Policy = "block",
+        wait_seconds: float = 5.0,
+        breaker: BreakerPolicy | None = None,
+        pool: str | None = None,
+    ) -> Callable[[F], F]:
         """Register the function that runs a job kind."""
         spine = self.settings.spine
         usual = Backoff(spine.retry_first_seconds, spine.retry_factor, spine.retry_cap_seconds, spine.retry_jitter)
@@ -68,9 +90,22 @@ class Ulak:
         def register(call: F) -> F:
             self._not_open("a handler")
             self.handlers.add(
-                Handler(kind, call, lane, concurrency, max_attempts or spine.max_attempts, timeout_seconds, backoff or usual,
-                        rate_per_second, capacity, admission, wait_seconds, breaker)
-            )  # fmt: skip
+                Handler(
+                    kind,
+                    call,
+                    lane,
+                    concurrency,
+                    max_attempts or spine.max_attempts,
+                    timeout_seconds,
+                    backoff or usual,
+                    rate_per_second,
+                    capacity,
+                    admission,
+                    wait_seconds,
+                    breaker,
+                    pool,
+                )
+            )
             return call
 
         return register
@@ -99,22 +134,35 @@ class Ulak:
         await self.open()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.close()
 
     async def open(self) -> None:
+        if self._room is None:
+            self._room = notify_room(self)
         self._check_lanes()
         spine, worker = self.settings.spine, self.settings.worker
-        store = make_store(self._address, self.clock, self._capacity, spine)
+        capacity = partial(self.handlers.capacity_of, usual=spine.capacity)
+        store = make_store(self._address, self.clock, capacity, spine, self.handlers.pool_of)
         self._lanes.setdefault("thread", ThreadLane(worker.threads))
         loops = Loops(
-            store, self.handlers, store.clock, self.telemetry, self._lanes,
-            concurrency=worker.concurrency, threads=worker.threads, lease_seconds=spine.lease_seconds,
-            poison_deaths=spine.poison_deaths, crons=self._crons,
-            ages=Ages(*(round(days * _DAY_MILLIS) for days in (spine.history_days, spine.events_days, spine.dead_days))),
-        )  # fmt: skip
+            store,
+            self.handlers,
+            store.clock,
+            self.telemetry,
+            self._lanes,
+            concurrency=worker.concurrency,
+            threads=worker.threads,
+            lease_seconds=spine.lease_seconds,
+            poison_deaths=spine.poison_deaths,
+            crons=self._crons,
+            ages=Ages(*map(_millis, (spine.history_days, spine.events_days, spine.dead_days))),
+        )
         await store.open(loops)
         self._store, self._loops = store, loops
+        self._room.deliveries.store = store
         try:
             await loops.start(work=self._work)
         except BaseException:
@@ -122,13 +170,11 @@ class Ulak:
             raise
 
     def _check_lanes(self) -> None:
-        missing = [handler.kind for handler in self.handlers if handler.lane == "process" and "process" not in self._lanes]
+        missing = [
+            handler.kind for handler in self.handlers if handler.lane == "process" and "process" not in self._lanes
+        ]
         if missing and self._work:
             raise Misconfigured(f"{missing[0]} wants the process lane, and nothing fills it; see use_lane")
-
-    def _capacity(self, kind: str) -> int:
-        handler = self.handlers.get(kind)
-        return handler.capacity if handler is not None and handler.capacity is not None else self.settings.spine.capacity
 
     async def close(self) -> StopReport | None:
         """Stop gracefully: within stop_grace_seconds and stop_cancel_seconds, whatever is running."""
@@ -139,11 +185,27 @@ class Ulak:
         for lane in self._lanes.values():
             lane.close()
         self._lanes = {name: lane for name, lane in self._lanes.items() if name != "thread"}
+        if self._room is not None:
+            await self._room.registry.close()
+        await self._say_what_is_lost()
         await self._store.close()
         self._store = self._loops = None
         self.stop_report = report
-        log.info("stopped", finished=report.finished, released=report.released, cancelled=report.cancelled, left=len(report.left))
+        log.info(
+            "stopped",
+            finished=report.finished,
+            released=report.released,
+            cancelled=report.cancelled,
+            left=len(report.left),
+        )
         return report
+
+    async def _say_what_is_lost(self) -> None:
+        """A store in memory forgets what waits: say so, with a count."""
+        if self._address == "memory:":
+            waiting = sum(sum(states.values()) - states["oldest_at"] for states in (await self.jobs.counts()).values())
+            if waiting:
+                log.warning("discarded", jobs=waiting, note="memory: keeps nothing; what was waiting is lost")
 
     @property
     def store(self) -> Store:
@@ -161,19 +223,47 @@ class Ulak:
     def jobs(self) -> Jobs:
         return Jobs(self.store, self.store.clock)
 
+    @property
+    def notify(self) -> Notify:
+        if self._room is None:
+            raise Unavailable("this Ulak is not open; use it inside `async with`")
+        return self._room.service
+
     # Enqueuing
 
     async def enqueue(
-        self, kind: str, payload: Any = None, *, priority: Priority = Priority.NORMAL, key: str | None = None, slots: int = 1,
-        delay_seconds: float | None = None, due_at: datetime | None = None, expires_at: datetime | None = None,
-        unique_key: str | None = None, continuation: str | None = None, on_uncertain: OnUncertain = "resend",
+        self,
+        kind: str,
+        payload: Any = None,
+        *,
+        priority: Priority = Priority.NORMAL,
+        key: str | None = None,
+        slots: int = 1,
+        delay_seconds: float | None = None,
+        due_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        unique_key: str | None = None,
+        continuation: str | None = None,
+        on_uncertain: OnUncertain = "resend",
         connection: Any = None,
-    ) -> int:  # fmt: skip
+    ) -> int:
         """Accept a job durably and answer its id. At the kind's bound: wait or refuse, by its policy.
 
         With `connection` (PostgreSQL), the job joins the caller's open transaction and exists when that commits.
         """
-        job = NewJob(kind, payload, priority, key, slots, delay_seconds, due_at, expires_at, unique_key, continuation, on_uncertain)
+        job = NewJob(
+            kind,
+            payload,
+            priority,
+            key,
+            slots,
+            delay_seconds,
+            due_at,
+            expires_at,
+            unique_key,
+            continuation,
+            on_uncertain,
+        )
         if connection is not None:
             return (await self.enqueue_many([job], connection=connection))[0]
         store = self.store
@@ -192,7 +282,9 @@ class Ulak:
         """Accept jobs; at the bound wait for room, whatever the kind's policy."""
         return await self.loops.gate.put(to_rows(jobs, self.store.ids, self.store.clock.now()))
 
-    async def offer(self, kind: str, payload: Any = None, *, timeout_seconds: float = 0.0, **options: Any) -> int | None:
+    async def offer(
+        self, kind: str, payload: Any = None, *, timeout_seconds: float = 0.0, **options: Any
+    ) -> int | None:
         """Accept a job if there is room, or comes to be within the time; None when not."""
         rows = to_rows([NewJob(kind, payload, **options)], self.store.ids, self.store.clock.now())
         ids = await self.loops.gate.offer(rows, timeout_seconds)

@@ -1,4 +1,4 @@
-"""A blocking client for scripts: the same Ulak on a loop of its own, in a thread of its own. Not a second implementation."""
+"""A blocking client for scripts: the same Ulak on a loop and thread of its own. Not a second implementation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ R = TypeVar("R")
 
 
 class BlockingUlak:
-    """`with BlockingUlak("sqlite:///ulak.db") as ulak: ulak.enqueue("mail.send", {...})`. It enqueues and looks; it does not work."""
+    """`with BlockingUlak("sqlite:///ulak.db") as ulak: ulak.enqueue("mail.send", {...})`.
+
+    It enqueues and looks; it does not work.
+    """
 
     def __init__(self, store: str | None = None, **options: Any) -> None:
         self._ulak = Ulak(store, work=False, **options)
@@ -27,7 +30,9 @@ class BlockingUlak:
         self.call(self._ulak.open)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             self.call(self._ulak.close)
         finally:

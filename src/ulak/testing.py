@@ -1,4 +1,4 @@
-"""For tests of code that uses Ulak: a store that is not kept, a clock that you move, drain, and assertions that explain."""
+"""For tests of code that uses Ulak: a store that is not kept, a clock that you move, drain, and assertions."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ async def assert_enqueued(ulak: Ulak, kind: str, payload: Any = ..., *, times: i
     fitting = [record for record in found if payload is ... or record.payload == payload]
     if len(fitting) != times:
         raise AssertionError(
-            f"expected {times} live {kind} job(s){'' if payload is ... else f' with payload {payload!r}'}, found {len(fitting)}; "
+            f"expected {times} live {kind} job(s)"
+            f"{'' if payload is ... else f' with payload {payload!r}'}, found {len(fitting)}; "
             f"payloads of that kind: {[record.payload for record in found]!r}"
         )

@@ -5,7 +5,7 @@ A leaf: it imports no room, and a room imports only its own section.
 
 from __future__ import annotations
 
-from ulak.settings.channels import Channels, Email, Push, Sms, Webhook
+from ulak.settings.channels import Channels, Delivery, Email, InApp, Push, Sms, Webhook
 from ulak.settings.http import Http
 from ulak.settings.loader import Loaded, load
 from ulak.settings.log import Log
@@ -17,8 +17,10 @@ from ulak.settings.worker import Worker
 
 __all__ = [
     "Channels",
+    "Delivery",
     "Email",
     "Http",
+    "InApp",
     "Loaded",
     "Log",
     "Notify",

@@ -11,7 +11,17 @@ from pydantic_settings import NoDecode
 from ulak.settings.section import Section
 
 
-class Email(Section):
+class Delivery(Section):
+    """What every channel has: how often a delivery is tried, and how long it waits in between."""
+
+    max_attempts: int = Field(12, ge=1, le=1000, description="Attempts before a notification is a dead letter.")
+    retry_first_seconds: float = Field(5, gt=0, le=86_400, description="Delay after the first failed attempt.")
+    retry_factor: float = Field(3, ge=1, le=10, description="Each later delay is this many times longer.")
+    retry_cap_seconds: float = Field(21_600, gt=0, le=604_800, description="No delay is longer than this, jitter apart.")
+    consumers: int = Field(100, ge=1, le=100_000, description="Deliveries of this channel at once in one process.")
+
+
+class Email(Delivery):
     """Mail over SMTP."""
 
     simulated: bool = Field(True, description="Only pretend to send; nothing leaves the machine.")
@@ -27,19 +37,19 @@ class Email(Section):
     timeout_seconds: float = Field(30, gt=0, le=600, description="Longest time for one delivery.")
 
 
-class Sms(Section):
+class Sms(Delivery):
     """Text messages; simulated."""
 
     simulated_delay_seconds: float = Field(0.1, ge=0, le=60, description="How long a simulated delivery takes.")
 
 
-class Push(Section):
+class Push(Delivery):
     """Push messages; simulated."""
 
     simulated_delay_seconds: float = Field(0.12, ge=0, le=60, description="How long a simulated delivery takes.")
 
 
-class Webhook(Section):
+class Webhook(Delivery):
     """Signed HTTP requests to the endpoints of others."""
 
     allow: Annotated[tuple[str, ...], NoDecode] = Field(
@@ -62,6 +72,10 @@ class Webhook(Section):
         return tuple(str(ipaddress.ip_network(network)) for network in value)
 
 
+class InApp(Delivery):
+    """Inboxes in the store itself."""
+
+
 class Channels(Section):
     """One section per channel."""
 
@@ -69,3 +83,5 @@ class Channels(Section):
     sms: Sms = Sms()
     push: Push = Push()
     webhook: Webhook = Webhook()
+    in_app: InApp = InApp()
+    plugin: Delivery = Delivery()

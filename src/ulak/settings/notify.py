@@ -19,7 +19,6 @@ class Notify(Section):
         "or waits up to wait_seconds and is then refused (wait).",
     )
     wait_seconds: float = Field(5, ge=0, le=3600, description='Longest wait for a free place with admission = "wait".')
-    consumers: int = Field(100, ge=1, le=100_000, description="Deliveries that run at once in one process.")
     idempotency_hours: float = Field(
         24, gt=0, le=8760, description="How long a repeated Idempotency-Key gets the first answer again."
     )

@@ -1,20 +1,24 @@
-"""The gate: bounded admission with `put` (wait), `offer` (refuse) and `offer(timeout)`. Who waits longest goes first."""
+"""The gate: bounded admission by `put` (wait), `offer` (refuse), `offer(timeout)`. Who waits longest goes first."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Sequence
+from typing import TypeVar
 
 from ulak.clock import Clock
 from ulak.errors import Refused, Unavailable
 from ulak.spine.enqueue import ENQUEUE, Full
 from ulak.spine.handler import Handlers
 from ulak.spine.job import Row
-from ulak.spine.store import Store
+from ulak.spine.store import Store, Verb
 from ulak.spine.telemetry import Telemetry
 
 RETRY_AFTER_SECONDS = 1.0
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Gate:
@@ -28,49 +32,61 @@ class Gate:
 
     async def enqueue(self, rows: Sequence[Row]) -> list[int]:
         """By the policy of the first row's kind: block, reject, or wait up to a time."""
-        kind = rows[0].kind
-        if not self._waiting.get(kind):  # the usual case, kept short: nobody waits, so try at once
-            self._check(kind)
-            verdict = await self._store.submit(ENQUEUE, rows)
-            if not isinstance(verdict, Full):
-                self._telemetry.count("jobs_accepted", kind, number=len(rows))
-                return verdict
-        handler = self._handlers.get(rows[0].kind)
-        if handler is None or handler.admission == "block":
-            return await self.put(rows)
-        ids = await self.offer(rows, handler.wait_seconds if handler.admission == "wait" else 0.0)
-        if ids is None:
-            raise Refused(
-                f"{rows[0].kind} has reached its bound of {self._store.ledger.capacity(rows[0].kind)} unfinished jobs; try again later",
-                retry_after_seconds=RETRY_AFTER_SECONDS,
-            )
-        return ids
+        return await self.by_policy(rows[0].kind, ENQUEUE, rows, len(rows))
 
     async def put(self, rows: Sequence[Row]) -> list[int]:
         """Wait for room, for as long as it takes."""
-        ids = await self._admit(rows, None)
+        ids = await self._admit(rows[0].kind, ENQUEUE, rows, len(rows), None)
         assert ids is not None  # without a time limit it ends with ids or an error
         return ids
 
     async def offer(self, rows: Sequence[Row], timeout_seconds: float = 0.0) -> list[int] | None:
         """None when there was no room within the time."""
-        return await self._admit(rows, timeout_seconds)
+        return await self._admit(rows[0].kind, ENQUEUE, rows, len(rows), timeout_seconds)
 
-    async def _admit(self, rows: Sequence[Row], timeout_seconds: float | None) -> list[int] | None:
-        kind = rows[0].kind
+    async def by_policy(self, kind: str, verb: Verb[T, R | Full], item: T, number: int) -> R:
+        """Any verb that may answer Full, with what the kind's policy says of waiting."""
+        if not self._waiting.get(self._store.ledger.pool_of(kind)):  # the usual case, kept short: try at once
+            self._check(kind)
+            verdict = await self._store.submit(verb, item)
+            if not isinstance(verdict, Full):
+                self._telemetry.count("jobs_accepted", kind, number=number)
+                return verdict
+        answer = await self._admit(kind, verb, item, number, self._patience(kind))
+        if answer is None:
+            bound = self._store.ledger.capacity(self._store.ledger.pool_of(kind))
+            raise Refused(
+                f"{kind} has reached its bound of {bound} unfinished jobs; try again later",
+                retry_after_seconds=RETRY_AFTER_SECONDS,
+            )
+        return answer
+
+    def _patience(self, kind: str) -> float | None:
+        handler = self._handlers.get(kind)
+        if handler is None or handler.admission == "block":
+            return None
+        return handler.wait_seconds if handler.admission == "wait" else 0.0
+
+    async def _admit(
+        self, kind: str, verb: Verb[T, R | Full], item: T, number: int, timeout_seconds: float | None
+    ) -> R | None:
+        pool = self._store.ledger.pool_of(kind)
         ends_at = None if timeout_seconds is None else self._clock.monotonic() + timeout_seconds
-        if self._waiting[kind] and not await self._turn(kind, ends_at):
+        if self._waiting[pool] and not await self._turn(pool, ends_at):
             self._count_refusal(kind, "full")
             return None
         while True:
             self._check(kind)
-            verdict = await self._store.submit(ENQUEUE, rows)
+            verdict = await self._store.submit(verb, item)
             if not isinstance(verdict, Full):
-                self._telemetry.count("jobs_accepted", kind, number=len(rows))
+                self._telemetry.count("jobs_accepted", kind, number=number)
                 return verdict
-            if len(rows) > self._store.ledger.capacity(verdict.kind):
-                raise Refused(f"{len(rows)} jobs at once can never fit into the bound of {verdict.kind}; send fewer at a time")
-            if not await self._turn(verdict.kind, ends_at, first=True):
+            pool = self._store.ledger.pool_of(verdict.kind)
+            if number > self._store.ledger.capacity(pool):
+                raise Refused(
+                    f"{number} jobs at once can never fit into the bound of {verdict.kind}; send fewer at a time"
+                )
+            if not await self._turn(pool, ends_at, first=True):
                 self._count_refusal(kind, "full")
                 return None
 
@@ -85,13 +101,13 @@ class Gate:
     def _count_refusal(self, kind: str, reason: str) -> None:
         self._telemetry.count("jobs_refused", kind, reason)
 
-    async def _turn(self, kind: str, ends_at: float | None, *, first: bool = False) -> bool:
+    async def _turn(self, pool: str, ends_at: float | None, *, first: bool = False) -> bool:
         """Stand in line until room is announced; who was first and found none stays first."""
         seconds = None if ends_at is None else ends_at - self._clock.monotonic()
         if seconds is not None and seconds <= 0:
             return False
         event = asyncio.Event()
-        line = self._waiting[kind]
+        line = self._waiting[pool]
         (line.appendleft if first else line.append)(event)
         try:
             return await self._clock.wait(event, seconds)
@@ -99,13 +115,13 @@ class Gate:
             if event in line:
                 line.remove(event)
             elif not event.is_set():
-                self.announce([kind])
+                self.announce([pool])
 
-    def announce(self, kinds: list[str]) -> None:
+    def announce(self, pools: list[str]) -> None:
         """Room has come free: let as many go as fit."""
-        for kind in kinds:
-            line = self._waiting.get(kind)
-            room = self._store.ledger.room(kind) if line else 0
+        for pool in pools:
+            line = self._waiting.get(pool)
+            room = self._store.ledger.room(pool) if line else 0
             while line and room > 0:
                 line.popleft().set()
                 room -= 1

@@ -1,4 +1,7 @@
-"""Circuit breakers, one per destination: closed, open, half-open. Decisions here, memory in `Breakers`, transitions in the store."""
+"""Circuit breakers, one per destination: closed, open, half-open.
+
+Decisions are pure functions, `Breakers` remembers, and transitions are kept in the store.
+"""
 
 from __future__ import annotations
 
@@ -109,10 +112,17 @@ def save_breakers(tx: Tx, changed: list[Breaker]) -> None:
             tx.run(sql.delete_breaker, destination=breaker.destination)
         else:
             tx.run(
-                sql.save_breaker, destination=breaker.destination, state=breaker.state, failures=breaker.failures,
-                now=tx.now, until_at=breaker.until_at,
-            )  # fmt: skip
+                sql.save_breaker,
+                destination=breaker.destination,
+                state=breaker.state,
+                failures=breaker.failures,
+                now=tx.now,
+                until_at=breaker.until_at,
+            )
 
 
 def load_breakers(tx: Tx) -> list[Breaker]:
-    return [Breaker(destination, state, failures, 1, until_at) for destination, state, failures, until_at in tx.all(sql.list_breakers)]
+    return [
+        Breaker(destination, state, failures, 1, until_at)
+        for destination, state, failures, until_at in tx.all(sql.list_breakers)
+    ]

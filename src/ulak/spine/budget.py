@@ -1,4 +1,4 @@
-"""Rates per kind as a token bucket in the store: exact for all instances together, touched only by kinds that have one."""
+"""Rates per kind as a token bucket in the store: exact for all instances, touched only by kinds that have one."""
 
 from __future__ import annotations
 

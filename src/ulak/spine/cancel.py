@@ -18,7 +18,7 @@ def cancel(tx: Tx, identifier: int) -> Cancelled:
     found = tx.one(sql.read_state, id=identifier)
     if found is not None and found[2] is not None:
         tx.lock_keys([found[2]])
-        found = tx.one(sql.read_state, id=identifier)
+    found = tx.one(sql.lock_state, id=identifier)
     if found is None:
         return "finished"
     state, kind, key, slot, _ = found

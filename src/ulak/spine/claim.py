@@ -83,8 +83,13 @@ def _claim_kind(tx: Tx, owner: int, want: Want, room: int, rotation: Rotation, a
         limit = min(number, room)
         if limit <= 0 or (want.kind, prio) in answer.dry:
             continue
-        rows = tx.all(sql.claim_jobs, owner=owner, kind=want.kind, prio=prio, n=limit, now=tx.now)
-        answer.leases.extend(sorted(map(Lease._make, rows)))
+        rows = tx.all(
+            sql.claim_jobs, owner=owner, kind=want.kind, prio=prio, n=limit, now=tx.now, floor=tx.floor(want.kind, prio)
+        )
+        taken = sorted(map(Lease._make, rows))
+        answer.leases.extend(taken)
+        if taken:
+            tx.took(want.kind, prio, taken[-1].id)
         room -= len(rows)
         if len(rows) < limit:
             answer.dry.append((want.kind, prio))
@@ -125,7 +130,13 @@ ALONE_FROM_CRASHES = 2
 def _claim_suspects(tx: Tx, demand: SuspectDemand) -> list[Lease]:
     least, most = (ALONE_FROM_CRASHES, 1_000_000) if demand.alone else (1, ALONE_FROM_CRASHES - 1)
     rows = tx.all(
-        sql.claim_suspects, owner=demand.owner, kinds=list(demand.kinds), n=demand.number, least=least, most=most, now=tx.now
+        sql.claim_suspects,
+        owner=demand.owner,
+        kinds=list(demand.kinds),
+        n=demand.number,
+        least=least,
+        most=most,
+        now=tx.now,
     )
     answer = Claimed(sorted(map(Lease._make, rows)))
     _note_started(tx, answer)
@@ -139,4 +150,3 @@ def alone_is_waiting(tx: Tx) -> bool:
 CLAIM_SUSPECTS: Verb[SuspectDemand, list[Lease]] = Verb(
     Line.CLAIM, lambda tx, items: [_claim_suspects(tx, demand) for demand in items]
 )
-

@@ -34,7 +34,9 @@ class CronEntry:
         try:
             following: datetime = next(CronSim(self.expression, to_datetime(now).astimezone(zone)))
         except (CronSimError, StopIteration) as error:
-            raise Invalid(f"cron entry {self.name}: {self.expression!r} is not a cron expression ({error}); use five fields") from error
+            raise Invalid(
+                f"cron entry {self.name}: {self.expression!r} is not a cron expression ({error}); use five fields"
+            ) from error
         return to_millis(following)
 
 
@@ -42,7 +44,9 @@ def _zone(entry: CronEntry) -> ZoneInfo:
     try:
         return ZoneInfo(entry.time_zone)
     except (ZoneInfoNotFoundError, ValueError) as error:
-        raise Invalid(f"cron entry {entry.name}: no time zone {entry.time_zone!r}; use a name like Europe/Istanbul") from error
+        raise Invalid(
+            f"cron entry {entry.name}: no time zone {entry.time_zone!r}; use a name like Europe/Istanbul"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +71,6 @@ def fire_due(tx: Tx, tick: Tick) -> tuple[int, list[str]]:
     return min(following), fired
 
 
-FIRE_DUE: Verb[Tick, tuple[int, list[str]]] = Verb(Line.TIMERS, lambda tx, items: [fire_due(tx, tick) for tick in items])
+FIRE_DUE: Verb[Tick, tuple[int, list[str]]] = Verb(
+    Line.TIMERS, lambda tx, items: [fire_due(tx, tick) for tick in items]
+)

@@ -44,9 +44,37 @@ def redrive(tx: Tx, ids: list[int], due_at: int | None = None) -> list[int]:
     """Put dead letters back to work under their old ids, with fresh attempts; answers which were there."""
     rows = tx.all(sql.take_dead, ids=ids)
     back = []
-    for (identifier, kind, key, slots, prio, epoch, accepted_at, expires_at, unique_key, continuation, hold, note, payload) in rows:
-        row = Row(identifier, kind, key, slots, None, prio, due_at or tx.now, READY, accepted_at, _unexpired(expires_at, tx.now),
-                  unique_key, continuation, hold, payload)  # fmt: skip
+    for (
+        identifier,
+        kind,
+        key,
+        slots,
+        prio,
+        epoch,
+        accepted_at,
+        expires_at,
+        unique_key,
+        continuation,
+        hold,
+        note,
+        payload,
+    ) in rows:
+        row = Row(
+            identifier,
+            kind,
+            key,
+            slots,
+            None,
+            prio,
+            due_at or tx.now,
+            READY,
+            accepted_at,
+            _unexpired(expires_at, tx.now),
+            unique_key,
+            continuation,
+            hold,
+            payload,
+        )
         if unique_key is not None and tx.all(sql.find_unique, kind=kind, keys=[unique_key]):
             continue
         enqueue_owed(tx, [row])

@@ -1,4 +1,4 @@
-"""Accepting jobs: many callers' rows in one statement, with unique keys, slots and the bound decided in the transaction."""
+"""Accepting jobs: many callers' rows in one statement; unique keys, slots and the bound decided in the transaction."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def _existing(tx: Tx, batches: list[Sequence[Row]]) -> dict[tuple[str, str], int
             if row.unique_key is not None:
                 wanted.setdefault(row.kind, []).append(row.unique_key)
     found: dict[tuple[str, str], int] = {}
+    tx.lock_keys(sorted({f"unique:{kind}:{key}" for kind, keys in wanted.items() for key in keys}))
     for kind, keys in sorted(wanted.items()):
-        tx.lock_keys([f"unique:{kind}:{key}" for key in sorted(set(keys))])
         for identifier, _, key in tx.all(sql.find_unique, kind=kind, keys=keys):
             found[(kind, key)] = identifier
     return found
@@ -108,6 +108,10 @@ def _insert(tx: Tx, rows: list[Row]) -> None:
         rows = [row._replace(state=DEFERRED) if row.due_at > now else row for row in rows]
         tx.wake_at(min(row.due_at for row in rows if row.due_at > now))
     tx.buffers.ready.update([(row.kind, row.prio) for row in rows if row.state == READY])
+    if tx.shared:
+        for row in rows:
+            if row.state == READY:
+                tx.wake(row.kind, row.prio, row.id)
     tx.buffers.events += [(ACCEPTED, row.id, row.kind, row.key) for row in rows]
     tx.many(sql.insert_jobs, rows)
     for kind, number in Counter([row.kind for row in rows]).items():

@@ -13,7 +13,9 @@ from ulak.spine.store import Tx
 sql = Queries(__package__)
 
 BLOCKS_PER_READ = 50
-_decoder: msgspec.msgpack.Decoder[list[tuple[str, int, str, Any]]] = msgspec.msgpack.Decoder(list[tuple[str, int, str, Any]])
+_decoder: msgspec.msgpack.Decoder[list[tuple[str, int, str, Any]]] = msgspec.msgpack.Decoder(
+    list[tuple[str, int, str, Any]]
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,12 @@ def failed(error: BaseException, handler: Handler, job: Job) -> Outcome:
     if isinstance(error, Permanent):
         return Dead(describe(error), "permanent")
     if isinstance(error, Throttled) and error.retry_after_seconds is not None:
-        return bounded(Retry(min(max(error.retry_after_seconds, 0.0), THROTTLE_CAP_SECONDS), describe(error)), handler, job, "throttled")
+        return bounded(
+            Retry(min(max(error.retry_after_seconds, 0.0), THROTTLE_CAP_SECONDS), describe(error)),
+            handler,
+            job,
+            "throttled",
+        )
     return bounded(Retry(None, describe(error)), handler, job, error_class(error))
 
 
@@ -43,7 +48,9 @@ def bounded(outcome: Outcome, handler: Handler, job: Job, cause_class: str = "tr
     if not isinstance(outcome, Retry):
         return outcome
     if job.attempt >= handler.max_attempts:
-        return Dead(f"gave up after {job.attempt} attempts: {outcome.reason or 'the handler asked to retry'}", cause_class)
+        return Dead(
+            f"gave up after {job.attempt} attempts: {outcome.reason or 'the handler asked to retry'}", cause_class
+        )
     seconds = outcome.after_seconds
     return Retry(handler.backoff.delay_seconds(job.attempt) if seconds is None else seconds, outcome.reason)
 
@@ -59,5 +66,3 @@ def stopped(task: asyncio.Task[None] | None) -> None:
     """Clear the mark that cancelling the handler has left on the runner's task."""
     if task is not None:
         task.uncancel()
-
-

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ulak.backoff import Backoff
@@ -30,12 +30,13 @@ class Handler:
     concurrency: int = 100
     max_attempts: int = 20
     timeout_seconds: float = 300.0
-    backoff: Backoff = Backoff()
+    backoff: Backoff = field(default_factory=Backoff)
     rate_per_second: float | None = None
     capacity: int | None = None
     admission: Policy = "block"
     wait_seconds: float = 5.0
     breaker: BreakerPolicy | None = None
+    pool: str | None = None  # kinds of one pool share one bound
 
     def __post_init__(self) -> None:
         if not self.kind or len(self.kind) > 100:
@@ -64,6 +65,20 @@ class Handlers:
 
     def get(self, kind: str) -> Handler | None:
         return self._by_kind.get(kind)
+
+    def pool_of(self, kind: str) -> str:
+        """The name under which a kind's room is counted."""
+        handler = self._by_kind.get(kind)
+        return kind if handler is None or handler.pool is None else handler.pool
+
+    def capacity_of(self, pool: str, usual: int) -> int:
+        """The bound of a pool (or of a kind that stands alone)."""
+        known = [
+            handler.capacity
+            for handler in self
+            if (handler.pool or handler.kind) == pool and handler.capacity is not None
+        ]
+        return min(known, default=usual)
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._by_kind.values())

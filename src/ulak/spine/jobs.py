@@ -1,4 +1,4 @@
-"""The verbs with which people look at jobs and step in: show, list, cancel, redrive, edit, drop, count, follow events."""
+"""The verbs with which people look at jobs and step in: show, list, cancel, redrive, edit, drop, count, follow."""
 
 from __future__ import annotations
 
@@ -31,12 +31,44 @@ assert set(_STATUS_OF) == {int(state) for state in State}
 
 
 def to_record(row: tuple[Any, ...]) -> Record:
-    (identifier, kind, status, key, prio, attempt, crashes, accepted_at, due_at, started_at, settled_at, expires_at, unique_key,
-     note, detail, payload) = row  # fmt: skip
+    (
+        identifier,
+        kind,
+        status,
+        key,
+        prio,
+        attempt,
+        crashes,
+        accepted_at,
+        due_at,
+        started_at,
+        settled_at,
+        expires_at,
+        unique_key,
+        note,
+        detail,
+        payload,
+    ) = row
     word = _STATUS_OF[status] if isinstance(status, int) else status
     timeline = _timeline(word, accepted_at, started_at, settled_at, attempt, note, detail)
-    return Record(identifier, kind, word, key, Priority(prio), attempt, crashes, accepted_at, due_at, started_at, settled_at,
-                  expires_at, unique_key, codec.decode(payload), _decoded(detail), timeline)  # fmt: skip
+    return Record(
+        identifier,
+        kind,
+        word,
+        key,
+        Priority(prio),
+        attempt,
+        crashes,
+        accepted_at,
+        due_at,
+        started_at,
+        settled_at,
+        expires_at,
+        unique_key,
+        codec.decode(payload),
+        _decoded(detail),
+        timeline,
+    )
 
 
 def _decoded(detail: str | None) -> Any:
@@ -49,7 +81,13 @@ def _decoded(detail: str | None) -> Any:
 
 
 def _timeline(
-    word: str, accepted_at: int, started_at: int | None, settled_at: int | None, attempt: int, note: str | None, detail: str | None
+    word: str,
+    accepted_at: int,
+    started_at: int | None,
+    settled_at: int | None,
+    attempt: int,
+    note: str | None,
+    detail: str | None,
 ) -> tuple[Entry, ...]:
     entries = [Entry(accepted_at, Word.ACCEPTED, 0)]
     for line in (note or "").splitlines():

@@ -34,9 +34,20 @@ class Loops:
     """Everything that runs in the background of one open Ulak. It listens to the store's commits."""
 
     def __init__(
-        self, store: Store, handlers: Handlers, clock: Clock, telemetry: Telemetry, lanes: dict[str, Lane],
-        *, concurrency: int, threads: int, lease_seconds: float, poison_deaths: int, ages: Ages, crons: list[CronEntry],
-    ) -> None:  # fmt: skip
+        self,
+        store: Store,
+        handlers: Handlers,
+        clock: Clock,
+        telemetry: Telemetry,
+        lanes: dict[str, Lane],
+        *,
+        concurrency: int,
+        threads: int,
+        lease_seconds: float,
+        poison_deaths: int,
+        ages: Ages,
+        crons: list[CronEntry],
+    ) -> None:
         self._store = store
         self._clock = clock
         self._telemetry = telemetry

@@ -26,7 +26,9 @@ class Ages:
 def prune(tx: Tx, ages: Ages) -> dict[str, int]:
     """Remove one slice of each table; a full slice means that there is more."""
     return {
-        "past": tx.run(sql.prune_past, before=tx.now - ages.history, oldest_id=_first_id(tx.now - ages.history), n=SLICE),
+        "past": tx.run(
+            sql.prune_past, before=tx.now - ages.history, oldest_id=_first_id(tx.now - ages.history), n=SLICE
+        ),
         "event_block": tx.run(sql.prune_blocks, before=tx.now - ages.events, n=SLICE),
         "dead": tx.run(sql.prune_dead, before=tx.now - ages.dead, n=SLICE),
     }

@@ -29,7 +29,9 @@ def _load(package: str, name: str) -> Query:
         raise LookupError(f"no query {name!r} in {package}.queries")
     postgres = _COMMENT.sub("", postgres)
     names = tuple(dict.fromkeys(_PARAMETER.findall(postgres)))
-    return Query(name, _COMMENT.sub("", sqlite).strip(), _PARAMETER.sub(r"%(\1)s", postgres.replace("%", "%%")).strip(), names)
+    return Query(
+        name, _COMMENT.sub("", sqlite).strip(), _PARAMETER.sub(r"%(\1)s", postgres.replace("%", "%%")).strip(), names
+    )
 
 
 class Queries:

@@ -1,13 +1,13 @@
-"""What becomes of work whose process died: it was started, so it is uncertain, and it runs apart until it is cleared."""
+"""What becomes of work whose process died: it had started, so it is uncertain, and runs apart until it is cleared."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ulak.spine.job import SUSPECT_LEVEL, Word
+from ulak.spine.outcome import Cancel, Settlement
 from ulak.spine.query import Queries
 from ulak.spine.settle import Leased, bury, note_entry, settle
-from ulak.spine.outcome import Cancel, Settlement
 from ulak.spine.store import Line, Tx, Verb
 
 sql = Queries(__package__)
@@ -30,6 +30,8 @@ def rescue(tx: Tx, lost: Lost) -> int:
         tx.run(sql.delete_owner, id=lost.owner)
         return 0
     tx.lock_keys(sorted({row[3] for row in rows if row[3] is not None}))
+    if tx.shared:
+        rows = tx.all(sql.lock_owned, owner=lost.owner, ids=[row[0] for row in rows])
     suspects = []
     for identifier, epoch, kind, key, attempt, crashes, hold, cancelled_at in rows:
         if cancelled_at is not None:
@@ -49,7 +51,12 @@ def rescue(tx: Tx, lost: Lost) -> int:
 def _hold(tx: Tx, identifier: int, deaths: int, *, hold: bool) -> None:
     (row,) = map(Leased._make, tx.all(sql.read_leased, ids=[identifier]))
     if hold:
-        bury(tx, row, "the process died during this attempt; it may have had its effect and waits for a decision", "uncertain")
+        bury(
+            tx,
+            row,
+            "the process died during this attempt; it may have had its effect and waits for a decision",
+            "uncertain",
+        )
     else:
         bury(tx, row, f"poison: the process died {deaths} times while this job was running", "poison")
 

@@ -36,15 +36,55 @@ class Leased(NamedTuple):
 
 
 def settle(tx: Tx, settlements: Sequence[Settlement]) -> set[tuple[int, int]]:
-    """Settle what is still ours; answers the (id, epoch) pairs that were. The others lost their lease and are left alone."""
+    """Settle what is still ours; answers the (id, epoch) pairs that were. The others are left alone."""
     tx.lock_keys(sorted({one.key for one in settlements if one.key is not None}))
+    plain = [one for one in settlements if _is_plain(one)] if tx.shared else []
+    if not plain:
+        return _settle_by_type(tx, settlements)
+    others = [one for one in settlements if not _is_plain(one)]
+    return _finish_plain(tx, plain) | (_settle_by_type(tx, others) if others else set())
+
+
+def _is_plain(one: Settlement) -> bool:
+    """Nothing has to be looked at or done before it leaves."""
+    return type(one.outcome) is Cancel or (type(one.outcome) is Done and one.outcome.unit is None)
+
+
+def _finish_plain(tx: Tx, ended: Sequence[Settlement]) -> set[tuple[int, int]]:
+    """Where a round trip costs more than a statement: fence, keep and delete in one."""
+    words = [Word.DONE.value if type(one.outcome) is Done else Word.CANCELLED.value for one in ended]
+    details = {one.id: _detail(one) for one in ended}
+    found = tx.all(
+        sql.finish_jobs,
+        id=[one.id for one in ended],
+        epoch=[one.epoch for one in ended],
+        outcome=words,
+        detail=list(details.values()),
+        now=tx.now,
+    )
+    payloads = {row[2]: row[1] for row in found if row[1] is not None}
+    for word in (Word.DONE, Word.CANCELLED):
+        rows = [Leased._make(row[2:]) for row in found if row[0] == word]
+        if rows:
+            _tell(tx, word, rows, details, payloads)
+    return {(row[2], row[3]) for row in found}
+
+
+def _detail(one: Settlement) -> str | None:
+    if isinstance(one.outcome, Cancel):
+        return codec.encode_text({"reason": one.outcome.reason})
+    result = one.outcome.result if isinstance(one.outcome, Done) else None
+    return None if result is None else codec.encode_text(result)
+
+
+def _settle_by_type(tx: Tx, settlements: Sequence[Settlement]) -> set[tuple[int, int]]:
     rows = {row.id: row for row in map(Leased._make, tx.all(sql.read_leased, ids=[one.id for one in settlements]))}
     ours = [(one, row) for one in settlements if (row := rows.get(one.id)) is not None and row.epoch == one.epoch]
     by_type: defaultdict[type, list[tuple[Settlement, Leased]]] = defaultdict(list)
     for pair in ours:
         by_type[type(pair[0].outcome)].append(pair)
     _finish_done(tx, by_type[Done])
-    _leave(tx, Word.CANCELLED, [row for _, row in by_type[Cancel]], _reasons(by_type[Cancel]))
+    _leave(tx, Word.CANCELLED, [row for _, row in by_type[Cancel]], _details(by_type[Cancel]))
     for one, row in by_type[Dead]:
         _bury_as_told(tx, one, row)
     _resume(tx, by_type[Retry] + by_type[Snooze])
@@ -61,18 +101,14 @@ def finish_expired(tx: Tx, leases: Iterable[Lease]) -> None:
 
 
 def _finish_done(tx: Tx, done: Sequence[tuple[Settlement, Leased]]) -> None:
-    details: dict[int, str] = {}
     for one, _ in done:
-        assert isinstance(one.outcome, Done)
-        if one.outcome.unit is not None:
+        if isinstance(one.outcome, Done) and one.outcome.unit is not None:
             one.outcome.unit(tx)
-        if one.outcome.result is not None:
-            details[one.id] = codec.encode_text(one.outcome.result)
-    _leave(tx, Word.DONE, [row for _, row in done], details)
+    _leave(tx, Word.DONE, [row for _, row in done], _details(done))
 
 
-def _reasons(cancelled: Sequence[tuple[Settlement, Leased]]) -> dict[int, str]:
-    return {one.id: codec.encode_text({"reason": one.outcome.reason}) for one, _ in cancelled if isinstance(one.outcome, Cancel)}
+def _details(ended: Sequence[tuple[Settlement, Leased]]) -> dict[int, str]:
+    return {one.id: detail for one, _ in ended if (detail := _detail(one)) is not None}
 
 
 def _bury_as_told(tx: Tx, one: Settlement, row: Leased) -> None:
@@ -98,9 +134,16 @@ def bury(tx: Tx, row: Leased, cause: str, error_class: str) -> None:
 
 
 def _depart(tx: Tx, word: Word, rows: Sequence[Leased], outcomes: dict[int, str | None]) -> None:
-    owed = [row for row in rows if row.continuation]
-    payloads = dict(tx.all(sql.read_payloads, ids=[row.id for row in owed])) if owed else {}
+    owed = [row.id for row in rows if row.continuation]
+    payloads = dict(tx.all(sql.read_payloads, ids=owed)) if owed else {}
     tx.run(sql.delete_jobs, ids=[row.id for row in rows])
+    _tell(tx, word, rows, outcomes, payloads)
+
+
+def _tell(
+    tx: Tx, word: Word, rows: Sequence[Leased], outcomes: dict[int, str | None], payloads: dict[int, bytes]
+) -> None:
+    """What a departure means to others: events, counts, room, the freed slot, the continuation."""
     said = word.value
     tx.buffers.events += [(said, row.id, row.kind, row.attempt) for row in rows]
     for kind, number in Counter([row.kind for row in rows]).items():
@@ -109,8 +152,9 @@ def _depart(tx: Tx, word: Word, rows: Sequence[Leased], outcomes: dict[int, str 
     freed = [(row.key, row.slot) for row in rows if row.key is not None and row.slot is not None]
     if freed:
         hand_on(tx, freed)
-    for row in owed:
-        _continue(tx, word, row, outcomes.get(row.id), payloads[row.id])
+    for row in rows:
+        if row.continuation:
+            _continue(tx, word, row, outcomes.get(row.id), payloads[row.id])
 
 
 def _continue(tx: Tx, word: Word, row: Leased, detail: str | None, payload: bytes) -> None:
@@ -126,13 +170,26 @@ def _continue(tx: Tx, word: Word, row: Leased, detail: str | None, payload: byte
     enqueue_owed(tx, [new_row(tx, row.continuation or "", message, prio=row.prio)])
 
 
-def new_row(tx: Tx, kind: str, payload: Any, *, prio: int = 2, due_at: int | None = None, key: str | None = None) -> Row:
+def new_row(
+    tx: Tx, kind: str, payload: Any, *, prio: int = 2, due_at: int | None = None, key: str | None = None
+) -> Row:
     """A row for a job that is made inside a unit of work."""
     return Row(
-        id=tx.ids.take(tx.now), kind=kind, key=key, slots=1, slot=None, prio=prio, due_at=tx.now if due_at is None else due_at,
-        state=READY, accepted_at=tx.now, expires_at=None, unique_key=None, continuation=None, hold=0,
+        id=tx.ids.take(tx.now),
+        kind=kind,
+        key=key,
+        slots=1,
+        slot=None,
+        prio=prio,
+        due_at=tx.now if due_at is None else due_at,
+        state=READY,
+        accepted_at=tx.now,
+        expires_at=None,
+        unique_key=None,
+        continuation=None,
+        hold=0,
         payload=codec.encode(payload),
-    )  # fmt: skip
+    )
 
 
 def _resume(tx: Tx, paused: Sequence[tuple[Settlement, Leased]]) -> None:
@@ -158,7 +215,11 @@ def _resume(tx: Tx, paused: Sequence[tuple[Settlement, Leased]]) -> None:
 
 def note_entry(at: int, word: Word, attempt: int, **detail: Any) -> str:
     """A line of a job's timeline, as it is kept in its row."""
-    kept = {name: value[:500] if isinstance(value, str) else value for name, value in detail.items() if value not in (None, "")}
+    kept = {
+        name: value[:500] if isinstance(value, str) else value
+        for name, value in detail.items()
+        if value not in (None, "")
+    }
     return codec.encode_text([at, word, attempt, kept]) + "\n"
 
 
@@ -168,7 +229,7 @@ def _release(tx: Tx, rows: Sequence[Leased]) -> None:
     tx.run(sql.release_jobs, ids=[row.id for row in rows])
     for row in rows:
         tx.emit(Word.RELEASED, row.id, row.kind)
-        tx.wake(row.kind, SUSPECT_LEVEL if row.crashes else row.prio)
+        tx.wake(row.kind, SUSPECT_LEVEL if row.crashes else row.prio, row.id)
 
 
 def _settle_batches(tx: Tx, batches: list[Sequence[Settlement]]) -> list[set[tuple[int, int]]]:

@@ -25,8 +25,13 @@ BATCH = 200
 PAUSE_SECONDS = 1.0
 LAST_FLUSH_SECONDS = 5.0
 _WORDS: dict[type, str] = {
-    Done: "done", Retry: "retried", Snooze: "snoozed", Cancel: "cancelled", Dead: "dead", Release: "released",
-}  # fmt: skip
+    Done: "done",
+    Retry: "retried",
+    Snooze: "snoozed",
+    Cancel: "cancelled",
+    Dead: "dead",
+    Release: "released",
+}
 
 
 class Settler:
@@ -66,7 +71,7 @@ class Settler:
                 kept = await self._store.submit(SETTLE, settlements)
                 break
             except Error as error:
-                log.error("settle_failed", jobs=len(settlements), error=str(error))
+                log.warning("settle_failed", jobs=len(settlements), error=str(error))
                 self.trouble = True
                 await self._clock.wait(asyncio.Event(), PAUSE_SECONDS)
         self.trouble = False

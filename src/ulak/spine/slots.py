@@ -42,10 +42,12 @@ def hand_on(tx: Tx, freed: Sequence[tuple[str, int]]) -> None:
         waiting[key].append(slot)
     while waiting:
         promoted = []
-        found = {key: (identifier, kind, prio) for key, identifier, kind, prio in tx.all(sql.find_behind, keys=list(waiting))}
+        found = {
+            key: (identifier, kind, prio) for key, identifier, kind, prio in tx.all(sql.find_behind, keys=list(waiting))
+        }
         for key, (identifier, kind, prio) in found.items():
             promoted.append((waiting[key].pop(), identifier))
-            tx.wake(kind, prio)
+            tx.wake(kind, prio, identifier)
         if promoted:
             tx.each(sql.promote_jobs, promoted)
         waiting = defaultdict(list, {key: slots for key, slots in waiting.items() if slots and key in found})
@@ -79,7 +81,7 @@ def place_due(tx: Tx, joining: Sequence[tuple[int, str, int, str, int]]) -> None
         slot = None if key in busy else take_slot(taken, key, slots)
         placed.append((BEHIND if slot is None else READY, slot, identifier))
         if slot is not None:
-            tx.wake(kind, prio)
+            tx.wake(kind, prio, identifier)
     tx.each(sql.place_jobs, placed)
 
 

@@ -1,10 +1,10 @@
-"""The seam between the spine and a database: a transaction, a verb that merges like units, and the store that runs them."""
+"""The seam between the spine and a database: a transaction, a verb that merges like units, and the store itself."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
@@ -48,6 +48,9 @@ class Buffers:
 
     events: list[Event] = field(default_factory=list)
     ready: set[tuple[str, int]] = field(default_factory=set)
+    lowest: dict[tuple[str, int], int] = field(
+        default_factory=dict
+    )  # of `ready`, the lowest id; kept where a claim has a floor
     due_at: int | None = None
     behind: bool = False
     cancelled: list[int] = field(default_factory=list)
@@ -56,30 +59,41 @@ class Buffers:
 
     def copy(self) -> Buffers:
         return Buffers(
-            list(self.events), set(self.ready), self.due_at, self.behind, list(self.cancelled), self.counts.copy(), self.room.copy()
+            list(self.events),
+            set(self.ready),
+            dict(self.lowest),
+            self.due_at,
+            self.behind,
+            list(self.cancelled),
+            self.counts.copy(),
+            self.room.copy(),
         )
 
 
 class Ledger:
-    """How many more jobs of a kind may be accepted. Changed only by committed transactions."""
+    """How many more jobs may be accepted, by pool: a kind, or several that share a bound. Only commits change it."""
 
-    def __init__(self, capacity: Callable[[str], int]) -> None:
+    def __init__(self, capacity: Callable[[str], int], pool_of: Callable[[str], str] = str) -> None:
         self.capacity = capacity
+        self.pool_of = pool_of
         self.available: dict[str, int] = {}
         self.closed_because: str | None = None
 
-    def room(self, kind: str) -> int:
-        found = self.available.get(kind)
-        return self.opening(kind) if found is None else found
+    def room(self, pool: str) -> int:
+        found = self.available.get(pool)
+        return self.available.setdefault(pool, self.capacity(pool)) if found is None else found
 
-    def opening(self, kind: str) -> int:
-        return self.available.setdefault(kind, self.capacity(kind))
+    def load(self, live: Iterable[tuple[str, int]]) -> None:
+        """Start from what the store holds: (kind, live jobs)."""
+        for kind, number in live:
+            pool = self.pool_of(kind)
+            self.available[pool] = self.room(pool) - number
 
     def apply(self, change: Counter[str]) -> list[str]:
-        """Apply a commit's changes; answers the kinds that have gained room."""
-        for kind, number in change.items():
-            self.available[kind] = self.room(kind) + number
-        return [kind for kind, number in change.items() if number > 0]
+        """Apply a commit's changes; answers the pools that have gained room."""
+        for pool, number in change.items():
+            self.available[pool] = self.room(pool) + number
+        return [pool for pool, number in change.items() if number > 0]
 
 
 class Tx(ABC):
@@ -123,8 +137,12 @@ class Tx(ABC):
     def emit(self, name: str, subject: int, kind: str, data: Any = None) -> None:
         self.buffers.events.append((name, subject, kind, data))
 
-    def wake(self, kind: str, prio: int) -> None:
-        self.buffers.ready.add((kind, prio))
+    def wake(self, kind: str, prio: int, identifier: int = 0) -> None:
+        """Announce that a job of this level is ready; 0 when its id is not known."""
+        level = (kind, prio)
+        self.buffers.ready.add(level)
+        lowest = self.buffers.lowest
+        lowest[level] = min(lowest.get(level, identifier), identifier)
 
     def wake_at(self, due_at: int) -> None:
         known = self.buffers.due_at
@@ -135,13 +153,21 @@ class Tx(ABC):
 
     def admit(self, kind: str, number: int) -> bool:
         """Take room for new jobs of a kind; False when the bound is reached."""
-        if self.ledger.room(kind) + self.buffers.room[kind] < number:
+        pool = self.ledger.pool_of(kind)
+        if self.ledger.room(pool) + self.buffers.room[pool] < number:
             return False
-        self.buffers.room[kind] -= number
+        self.buffers.room[pool] -= number
         return True
 
     def leave(self, kind: str, number: int) -> None:
-        self.buffers.room[kind] += number
+        self.buffers.room[self.ledger.pool_of(kind)] += number
+
+    def floor(self, kind: str, prio: int) -> int:
+        """No job of this level up to this id is ready, as far as is known."""
+        return 0
+
+    def took(self, kind: str, prio: int, highest: int) -> None:
+        """A claim took all that was ready up to this id."""
 
 
 class Listener(Protocol):

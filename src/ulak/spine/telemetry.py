@@ -1,4 +1,4 @@
-"""What the worker counts and times, cheap enough for the hot path, and how Prometheus reads it. One per Ulak, no globals."""
+"""What the worker counts and times, cheap enough for the hot path, and how Prometheus reads it. One per Ulak."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ class Telemetry(Collector):
         for (name, kind, label), value in sorted(self.counters.items()):
             text, second = COUNTERS[name]
             if name not in families:
-                families[name] = CounterMetricFamily(f"ulak_{name}", text, labels=["kind", second] if second else ["kind"])
+                families[name] = CounterMetricFamily(
+                    f"ulak_{name}", text, labels=["kind", second] if second else ["kind"]
+                )
             families[name].add_metric([kind, label] if second else [kind], value)
         yield from families.values()
 
@@ -110,6 +112,7 @@ COUNTERS = {
     "breaker_stops": ("Jobs put off because their destination's breaker was open.", ""),
     "clock_steps": ("Steps of the wall clock that were noticed, by direction.", "direction"),
     "events_pruned": ("Rows of history removed by age, by table.", "table"),
+    "notify_failures": ("Failed deliveries, by channel and error class.", "handler_error"),
     "cron_fired": ("Cron entries fired by this process.", ""),
 }
 HISTOGRAMS = {

@@ -19,8 +19,8 @@ def promote_due(tx: Tx) -> int | None:
     free = [row for row in due if row[2] is None or row[4] is not None]
     if free:
         tx.run(sql.ready_jobs, ids=[row[0] for row in free])
-        for _, kind, _, _, _, prio, crashes in free:
-            tx.wake(kind, SUSPECT_LEVEL if crashes else prio)
+        for identifier, kind, _, _, _, prio, crashes in free:
+            tx.wake(kind, SUSPECT_LEVEL if crashes else prio, identifier)
     joining = [(row[0], row[2], row[3], row[1], row[5]) for row in due if row[2] is not None and row[4] is None]
     if joining:
         place_due(tx, joining)

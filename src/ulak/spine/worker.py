@@ -58,9 +58,16 @@ class StopReport:
 
 class Worker:
     def __init__(
-        self, store: Store, handlers: Handlers, clock: Clock, telemetry: Telemetry, breakers: Breakers,
-        lanes: dict[str, Lane], concurrency: int, threads: int,
-    ) -> None:  # fmt: skip
+        self,
+        store: Store,
+        handlers: Handlers,
+        clock: Clock,
+        telemetry: Telemetry,
+        breakers: Breakers,
+        lanes: dict[str, Lane],
+        concurrency: int,
+        threads: int,
+    ) -> None:
         self._store = store
         self._handlers = handlers
         self._clock = clock
@@ -161,7 +168,9 @@ class Worker:
         handler = self._handlers.get(kind)
         if handler is None:
             return 0
-        return min(handler.concurrency - self._per_kind[kind], self._lane_room[handler.lane] - self._per_lane[handler.lane])
+        return min(
+            handler.concurrency - self._per_kind[kind], self._lane_room[handler.lane] - self._per_lane[handler.lane]
+        )
 
     def _note(self, claimed: Claimed) -> None:
         self._hot.difference_update(claimed.dry)
@@ -228,13 +237,25 @@ class Worker:
             self._end(running, stop)
             return
         job = Job(
-            lease.id, lease.kind, codec.decode(lease.payload), lease.attempt, lease.epoch, lease.key,
-            _PRIORITIES[lease.prio], lease.crashes, lease.accepted_at, now,
-        )  # fmt: skip
+            lease.id,
+            lease.kind,
+            codec.decode(lease.payload),
+            lease.attempt,
+            lease.epoch,
+            lease.key,
+            _PRIORITIES[lease.prio],
+            lease.crashes,
+            lease.accepted_at,
+            now,
+        )
         probe.reach("worker.before_handler")
         try:
-            returned = await (handler.call(job) if handler.lane == "async" else self._lanes[handler.lane].run(handler, job))
-            outcome = Done(returned) if returned is None else executor.bounded(executor.answered(returned), handler, job)
+            returned = await (
+                handler.call(job) if handler.lane == "async" else self._lanes[handler.lane].run(handler, job)
+            )
+            outcome = (
+                Done(returned) if returned is None else executor.bounded(executor.answered(returned), handler, job)
+            )
             if handler.breaker is not None and job.key is not None:
                 self._breakers.succeeded(job.key)
         except asyncio.CancelledError:
@@ -311,7 +332,14 @@ class Worker:
             if running.started and now - running.started > running.handler.timeout_seconds and running.verdict is None:
                 self._telemetry.count("jobs_timed_out", running.lease.kind)
                 late = Transient(f"took longer than {running.handler.timeout_seconds} s")
-                job = Job(running.lease.id, running.lease.kind, None, running.lease.attempt, running.lease.epoch, running.lease.key)
+                job = Job(
+                    running.lease.id,
+                    running.lease.kind,
+                    None,
+                    running.lease.attempt,
+                    running.lease.epoch,
+                    running.lease.key,
+                )
                 self._note_failure(running.handler, job, late)
                 self._interrupt(running, executor.failed(late, running.handler, job))
 

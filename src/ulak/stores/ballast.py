@@ -1,4 +1,7 @@
-"""A full disk can't even drain: below a free-space mark new work is refused, and a ballast file is given up to let settles through."""
+"""A full disk can't even drain.
+
+Below a free-space mark new work is refused, and a ballast file is given up to let results through.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,11 @@ class Ballast:
 
     def load(self) -> None:
         """Lay the ballast down while there is plenty of room for it."""
-        if self._bytes and not self._file.exists() and shutil.disk_usage(self._folder).free > 4 * self._bytes + self._min_free:
+        if (
+            self._bytes
+            and not self._file.exists()
+            and shutil.disk_usage(self._folder).free > 4 * self._bytes + self._min_free
+        ):
             with self._file.open("wb") as file:
                 os.posix_fallocate(file.fileno(), 0, self._bytes)
 

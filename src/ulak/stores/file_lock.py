@@ -1,4 +1,4 @@
-"""An OS lock that keeps a second process off a SQLite store. The file's text names the holder, for error messages only."""
+"""An OS lock that keeps a second process off a SQLite store. Its text names the holder, for messages only."""
 
 from __future__ import annotations
 

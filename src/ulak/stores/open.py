@@ -11,11 +11,15 @@ from ulak.spine.store import Store
 from ulak.stores.sqlite import SqliteStore
 
 
-def make_store(address: str, clock: Clock, capacity: Callable[[str], int], spine: Spine) -> Store:
+def make_store(
+    address: str, clock: Clock, capacity: Callable[[str], int], spine: Spine, pool_of: Callable[[str], str] = str
+) -> Store:
     if address == "memory:":
-        return SqliteStore(None, clock, capacity)
+        return SqliteStore(None, clock, capacity, pool_of=pool_of)
     if address.startswith("sqlite:///"):
-        return SqliteStore(address.removeprefix("sqlite:///"), clock, capacity, spine.ballast_mb, spine.min_free_mb)
+        return SqliteStore(
+            address.removeprefix("sqlite:///"), clock, capacity, spine.ballast_mb, spine.min_free_mb, pool_of
+        )
     if address.startswith(("postgresql://", "postgres://")):
         # The driver takes a while to load, and an embedded Ulak never needs it.
         from ulak.stores.postgres import PostgresStore

@@ -1,9 +1,11 @@
-"""SQLite: one file, one process, one writing connection, group commit at synchronous=FULL. `memory:` is a file that is not kept."""
+"""SQLite: one file, one process, one writing connection, group commit at synchronous=FULL.
+
+`memory:` is such a file that is not kept.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import sqlite3
 import tempfile
@@ -39,7 +41,13 @@ class SqliteStore:
     shared = False
 
     def __init__(
-        self, path: str | None, clock: Clock, capacity: Callable[[str], int], ballast_mb: int = 0, min_free_mb: int = 0
+        self,
+        path: str | None,
+        clock: Clock,
+        capacity: Callable[[str], int],
+        ballast_mb: int = 0,
+        min_free_mb: int = 0,
+        pool_of: Callable[[str], str] = str,
     ) -> None:
         self._temporary = tempfile.mkdtemp(prefix="ulak-memory-") if path is None else None
         self.path = Path(path or f"{self._temporary}/ulak.db")
@@ -47,7 +55,7 @@ class SqliteStore:
         self.clock = clock
         self.ids = Ids()
         self.owner = 0
-        self.ledger = Ledger(capacity)
+        self.ledger = Ledger(capacity, pool_of)
         self.ballast = Ballast(self.path, 0 if self._temporary else ballast_mb, min_free_mb)
         self._lock = FileLock(self.path.with_name(self.path.name + ".lock"))
         self._readers = ThreadPoolExecutor(2, thread_name_prefix="ulak-read")
@@ -81,8 +89,7 @@ class SqliteStore:
         connection = self.connect()
         try:
             prepare_sqlite(connection, self.clock.now())
-            for kind, number in connection.execute(sql.count_live.sqlite):
-                self.ledger.available[kind] = self.ledger.capacity(kind) - number
+            self.ledger.load(connection.execute(sql.count_live.sqlite))
         finally:
             connection.close()
         session = SqliteSession(self.connect, self.clock, self.ledger)
@@ -137,7 +144,7 @@ class SqliteStore:
         )
 
     async def backup(self, path: str) -> None:
-        if os.path.exists(path):
+        if await asyncio.to_thread(Path(path).exists):
             raise Conflict(f"{path} exists already; name a file that does not")
         await asyncio.to_thread(self._backup, path)
 
@@ -151,7 +158,7 @@ class SqliteStore:
             connection.close()
 
     async def tend(self) -> None:
-        """Refuse new work while the disk is short; after a failed write give the ballast up, so that results still fit."""
+        """Refuse new work while the disk is short; after a failed write give the ballast up for the results."""
         self.ledger.closed_because = self.ballast.shortage()
         if self._writer is not None and self._writer.failures != self._failures_seen:
             self._failures_seen = self._writer.failures
@@ -170,4 +177,6 @@ class SqliteStore:
 
 def open_reader(path: Path) -> sqlite3.Connection:
     """A connection that can't write and never checkpoints: `mode=ro`, not `query_only`, which does."""
-    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None, timeout=2, check_same_thread=False)
+    return sqlite3.connect(
+        f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None, timeout=2, check_same_thread=False
+    )

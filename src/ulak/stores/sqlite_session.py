@@ -133,7 +133,9 @@ class SqliteSession:
         if buffers.events:
             self._first, self._token = self._next, tx.ids.take(tx.now)
             body = msgspec.msgpack.encode(buffers.events)
-            tx.run(sql.insert_block, first=self._first, count=len(buffers.events), at=tx.now, token=self._token, body=body)
+            tx.run(
+                sql.insert_block, first=self._first, count=len(buffers.events), at=tx.now, token=self._token, body=body
+            )
             self._next += len(buffers.events)
         else:
             self._token = 0
@@ -182,7 +184,9 @@ def translate(error: Exception) -> Exception:
         return error
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_FULL:
-        return Unavailable(f"the disk is full ({error}); nothing was kept of this request; free some space and try again")
+        return Unavailable(
+            f"the disk is full ({error}); nothing was kept of this request; free some space and try again"
+        )
     if isinstance(error, sqlite3.IntegrityError):
         return Conflict(f"the database refused the change: {error}")
     if isinstance(error, sqlite3.ProgrammingError | sqlite3.DataError):

@@ -151,8 +151,7 @@ class Writer:
     def _take(self) -> list[Item]:
         batch: list[Item] = []
         for line, waiting in self._lines.items():
-            for _ in range(min(len(waiting), SHARES[line])):
-                batch.append(waiting.popleft())
+            batch += [waiting.popleft() for _ in range(min(len(waiting), SHARES[line]))]
         return batch
 
     def _serve(self, batch: list[Item]) -> None:
@@ -165,7 +164,9 @@ class Writer:
         except Fatal as error:
             self._dead = error
             self._loop.call_soon_threadsafe(self._lost, error)
-            self._answer(batch, None, Unavailable(f"the store failed: {error}; start the process again", outcome="unknown"))
+            self._answer(
+                batch, None, Unavailable(f"the store failed: {error}; start the process again", outcome="unknown")
+            )
         except BatchFailed as failed:
             self.failures += 1
             self._answer(batch, None, self._session.translate(failed.error))
@@ -231,7 +232,7 @@ class Writer:
                 self._session.release()
             except (CommitUnknown, SessionLost, BatchFailed, Fatal):
                 raise
-            except Exception as error:  # noqa: BLE001 - one unit's failure is its caller's alone
+            except Exception as error:
                 if self._session.lost(error):
                     raise SessionLost(str(error)) from error
                 self._session.rollback_to()
@@ -271,8 +272,6 @@ def _by_verb(batch: list[Item]) -> list[tuple[Verb[Any, Any], list[Item]]]:
     for item in batch:
         groups.setdefault(id(item.verb), (item.verb, []))[1].append(item)
     return list(groups.values())
-
-
 
 
 RUN_UNIT: Verb[Callable[[Tx], Any], Any] = Verb(Line.UNIT, lambda tx, units: [unit(tx) for unit in units])

@@ -1,1 +1,1 @@
-SELECT id, payload FROM job WHERE id = ANY(:ids)
+SELECT id, payload FROM job WHERE id = ANY(:ids::bigint[])

@@ -1,0 +1,1 @@
+"""Notify: accept a notification at once, deliver it surely."""

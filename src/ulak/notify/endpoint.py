@@ -1,0 +1,81 @@
+"""Webhook endpoints that are known: their secrets, rotated with an overlap, and whether they want messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ulak import codec
+from ulak.channels.signature import Secret, new_secret
+from ulak.errors import NotFound
+from ulak.spine.query import Queries
+from ulak.spine.store import Tx
+
+sql = Queries(__package__)
+
+OVERLAP_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    url: str
+    secrets: tuple[Secret, ...] = field(default=(), repr=False)
+    disabled_at: int | None = None
+    reason: str | None = None
+
+
+def find(tx: Tx, url: str) -> Endpoint | None:
+    row = tx.one(sql.read_endpoint, url=url)
+    return None if row is None else _endpoint(row)
+
+
+def find_all(tx: Tx) -> list[Endpoint]:
+    return [_endpoint(row) for row in tx.all(sql.list_endpoints)]
+
+
+def _endpoint(row: tuple[str, str, int | None, str | None]) -> Endpoint:
+    url, secrets, disabled_at, reason = row
+    return Endpoint(
+        url, tuple(Secret(text, expires_at) for text, expires_at in codec.decode(secrets)), disabled_at, reason
+    )
+
+
+def _save(tx: Tx, endpoint: Endpoint) -> Endpoint:
+    kept = codec.encode_text([[secret.text, secret.expires_at] for secret in endpoint.secrets])
+    tx.run(sql.save_endpoint, url=endpoint.url, secrets=kept, disabled_at=endpoint.disabled_at, reason=endpoint.reason)
+    return endpoint
+
+
+def register(tx: Tx, url: str, secret: str | None) -> tuple[Endpoint, str]:
+    """Make an endpoint known, or rotate its secret: the old one signs beside the new one until the overlap ends."""
+    text = secret or new_secret()
+    ends_at = tx.now + round(OVERLAP_SECONDS * 1000)
+    known = find(tx, url)
+    old = (
+        ()
+        if known is None
+        else tuple(
+            replace(one, expires_at=min(one.expires_at or ends_at, ends_at))
+            for one in known.secrets
+            if one.is_live(tx.now)
+        )
+    )
+    return _save(tx, Endpoint(url, (Secret(text), *old))), text
+
+
+def disable(tx: Tx, url: str, reason: str) -> Endpoint:
+    known = find(tx, url) or Endpoint(url)
+    if known.disabled_at is None:
+        tx.emit("notify.endpoint.disabled", 0, "notify.webhook", reason)
+    return _save(tx, replace(known, disabled_at=known.disabled_at or tx.now, reason=reason))
+
+
+def enable(tx: Tx, url: str) -> Endpoint:
+    known = find(tx, url)
+    if known is None:
+        raise NotFound("no such endpoint is registered; register it first")
+    return _save(tx, replace(known, disabled_at=None, reason=None))
+
+
+def forget(tx: Tx, url: str) -> None:
+    if not tx.run(sql.delete_endpoint, url=url):
+        raise NotFound("no such endpoint is registered")

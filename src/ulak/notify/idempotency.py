@@ -1,0 +1,70 @@
+"""Idempotency-Key: the same key with the same body gets the first answer again; with another body it is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ulak.spine.enqueue import Full, enqueue_rows
+from ulak.spine.job import Row
+from ulak.spine.query import Queries
+from ulak.spine.store import Line, Tx, Verb
+
+sql = Queries(__package__)
+
+PRUNE_SLICE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """A row to accept once per key. `since` is the oldest instant at which an earlier use still counts."""
+
+    key: str
+    hash: str
+    row: Row
+    lifetime_millis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """This was accepted before; nothing new was made."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """This key was used before with another body."""
+
+
+Answer = int | Replayed | Mismatch | Full
+
+
+def _accept(tx: Tx, items: list[Once]) -> list[Answer]:
+    keys = sorted({item.key for item in items})
+    tx.lock_keys([f"idempotency:{key}" for key in keys])
+    since = tx.now - items[0].lifetime_millis
+    known = {key: (hash_, job) for key, hash_, job in tx.all(sql.find_idempotency, keys=keys, since=since)}
+    answers: list[Answer] = []
+    kept = []
+    for item in items:
+        if item.key in known:
+            hash_, job = known[item.key]
+            answers.append(Replayed(job) if hash_ == item.hash else Mismatch())
+            continue
+        verdict = enqueue_rows(tx, [item.row])
+        if isinstance(verdict, Full):
+            answers.append(verdict)
+            continue
+        known[item.key] = (item.hash, verdict[0])
+        kept.append((item.key, item.hash, verdict[0], tx.now))
+        answers.append(verdict[0])
+    if kept:
+        tx.many(sql.keep_idempotency, kept)
+    return answers
+
+
+ACCEPT_ONCE: Verb[Once, Answer] = Verb(Line.ENQUEUE, _accept)
+
+
+def prune(tx: Tx, before: int) -> int:
+    return tx.run(sql.prune_idempotency, before=before, n=PRUNE_SLICE)

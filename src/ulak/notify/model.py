@@ -1,0 +1,96 @@
+"""What a notification is on the wire and in the store, its states, and the words for them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from ulak.spine.job import Priority
+
+PRIORITIES = {level.name: int(level) for level in Priority}
+KIND_PREFIX = "notify."
+POOL = "notify"
+
+
+class Request(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """POST /api/notifications. Everything is optional here, so that one answer can name every field that is wrong."""
+
+    notification_type: str | None = None
+    recipient: str | None = None
+    subject: str | None = None
+    body: str | None = None
+    priority: str | None = None
+    metadata: dict[str, Any] | None = None
+    expires_at: datetime | None = None
+    send_at: datetime | None = None
+    order_key: str | None = None
+    on_uncertain: str | None = None
+    template: str | None = None
+    variables: dict[str, Any] | None = None
+    language: str | None = None
+
+
+class Notification(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A notification as it is kept: the payload of its job."""
+
+    notification_type: str
+    recipient: str
+    body: str
+    subject: str | None = None
+    html: str | None = None
+    metadata: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        # Who gets it and what it says must not reach a log by accident.
+        return f"Notification({self.notification_type})"
+
+
+class Accepted(msgspec.Struct, rename="camel"):
+    """The answer to an accepted notification."""
+
+    id: str
+    submitted_at: datetime
+    status: str = "ACCEPTED"
+    message: str = "Notification submitted for processing"
+
+
+class Status(StrEnum):
+    """Where a notification stands, as people are told."""
+
+    SCHEDULED = "SCHEDULED"
+    WAITING = "WAITING"
+    SENDING = "SENDING"
+    RETRYING = "RETRYING"
+    DELIVERED = "DELIVERED"
+    FAILED = "FAILED"
+    DEAD = "DEAD"
+    HELD = "HELD"
+    CANCELLED = "CANCELLED"
+    EXPIRED = "EXPIRED"
+
+
+_FINISHED = {"done": Status.DELIVERED, "cancelled": Status.CANCELLED, "expired": Status.EXPIRED}
+_DEAD = {"permanent": Status.FAILED, "uncertain": Status.HELD}
+
+
+def status_of(job_status: str, attempt: int, error_class: str | None) -> Status:
+    """A job's status in the room's own words."""
+    if job_status == "dead":
+        return _DEAD.get(error_class or "", Status.DEAD)
+    if job_status == "running":
+        return Status.SENDING
+    if job_status == "deferred":
+        return Status.RETRYING if attempt else Status.SCHEDULED
+    return _FINISHED.get(job_status, Status.WAITING)
+
+
+def kind_of(notification_type: str) -> str:
+    """Each type is a job kind, so that a slow channel holds up no other."""
+    return KIND_PREFIX + notification_type.lower()
+
+
+def type_of(kind: str) -> str:
+    return kind.removeprefix(KIND_PREFIX).upper()

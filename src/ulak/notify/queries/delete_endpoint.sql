@@ -1,0 +1,1 @@
+DELETE FROM notify_endpoint WHERE url = :url

@@ -1,0 +1,1 @@
+UPDATE notify_inbox SET read_at = :now WHERE recipient = :recipient AND read_at IS NULL AND (:id::bigint IS NULL OR id = :id)

@@ -1,0 +1,1 @@
+SELECT url, secrets, disabled_at, reason FROM notify_endpoint WHERE url = :url

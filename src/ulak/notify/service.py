@@ -1,0 +1,244 @@
+"""`ulak.notify`: the verbs of the room. Send, look up, list, cancel, read the inbox, manage webhook endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from ulak import codec, ids
+from ulak.clock import to_datetime, to_millis
+from ulak.errors import Conflict, Error, Invalid, NotFound
+from ulak.notify import decide, inbox
+from ulak.notify.idempotency import ACCEPT_ONCE, Mismatch, Once, Replayed
+from ulak.notify.model import PRIORITIES, Accepted, Notification, Request, kind_of
+from ulak.notify.records import View, list_views, read_view
+from ulak.notify.settings import NotifyOptions
+from ulak.notify.template import Templates
+from ulak.spine.admission import Gate
+from ulak.spine.cancel import CANCEL
+from ulak.spine.form import MOST_PAYLOAD_BYTES
+from ulak.spine.job import READY, Row
+from ulak.spine.store import Store
+
+Verdicts = list[Accepted | Error]
+
+_decoder = msgspec.json.Decoder(Request)
+_batch_decoder = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def decode_request(body: bytes) -> Request:
+    """A request from JSON; one Invalid names every field of a wrong type or name."""
+    try:
+        return _decoder.decode(body)
+    except msgspec.ValidationError:
+        problems = decide.explain(codec.decode(body))
+        raise Invalid(
+            "the notification is not acceptable: " + "; ".join(f"{name} {why}" for name, why in problems),
+            fields=problems,
+        ) from None
+    except msgspec.DecodeError as error:
+        raise Invalid(f"the body is not JSON: {error}", fields=[("", "must be a JSON object")]) from error
+
+
+def decode_batch(body: bytes, most: int) -> list[bytes]:
+    try:
+        items = _batch_decoder.decode(body)
+    except msgspec.MsgspecError as error:
+        raise Invalid(f"the body is not a JSON array of notifications: {error}") from error
+    if not 0 < len(items) <= most:
+        raise Invalid(f"a batch has 1 to {most} notifications, not {len(items)}")
+    return [bytes(item) for item in items]
+
+
+class Notify:
+    def __init__(
+        self,
+        options: NotifyOptions,
+        templates: Templates,
+        known_types: frozenset[str],
+        open_parts: Callable[[], tuple[Store, Gate]],
+    ) -> None:
+        self._options = options
+        self._templates = templates
+        self._known_types = known_types
+        self._parts = open_parts
+
+    # Sending
+
+    async def send(
+        self,
+        notification_type: str,
+        recipient: str,
+        body: str | None = None,
+        *,
+        subject: str | None = None,
+        priority: str = "NORMAL",
+        metadata: dict[str, Any] | None = None,
+        expires_at: datetime | None = None,
+        send_at: datetime | None = None,
+        order_key: str | None = None,
+        on_uncertain: str = "resend",
+        template: str | None = None,
+        variables: dict[str, Any] | None = None,
+        language: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> UUID:
+        """Accept a notification durably; answers its id."""
+        request = Request(
+            notification_type,
+            recipient,
+            subject,
+            body,
+            priority,
+            metadata,
+            expires_at,
+            send_at,
+            order_key,
+            on_uncertain,
+            template,
+            variables,
+            language,
+        )
+        accepted = await self.accept(request, idempotency_key)
+        return UUID(accepted.id)
+
+    async def accept(self, request: Request, idempotency_key: str | None = None, scope: str = "") -> Accepted:
+        store, gate = self._parts()
+        row = self._row(request, store)
+        if idempotency_key is not None:
+            return await self._accept_once(gate, row, request, idempotency_key, scope)
+        await gate.enqueue((row,))
+        return _accepted(row.id, row.accepted_at)
+
+    async def accept_batch(self, requests: Sequence[bytes]) -> Verdicts:
+        """Each item on its own merits: a verdict per item, in order. They share commits."""
+        return await asyncio.gather(*(self._accept_one(body) for body in requests))
+
+    async def _accept_one(self, body: bytes) -> Accepted | Error:
+        try:
+            return await self.accept(decode_request(body))
+        except Error as error:
+            return error
+
+    def _row(self, request: Request, store: Store) -> Row:
+        decide.check(request, self._known_types)
+        notification = self._compose(request)
+        key, slots = decide.line_of(notification, request.order_key, self._options.slots_per_destination)
+        payload = codec.encode(notification)
+        if len(payload) > MOST_PAYLOAD_BYTES:
+            raise Invalid(f"the notification has {len(payload)} bytes; at most {MOST_PAYLOAD_BYTES} are taken")
+        now = store.clock.now()
+        return Row(
+            id=store.ids.take(now),
+            kind=kind_of(notification.notification_type),
+            key=key,
+            slots=slots,
+            slot=None,
+            prio=PRIORITIES[request.priority or "NORMAL"],
+            due_at=now if request.send_at is None else to_millis(request.send_at),
+            state=READY,
+            accepted_at=now,
+            expires_at=None if request.expires_at is None else to_millis(request.expires_at),
+            unique_key=None,
+            continuation=None,
+            hold=1 if request.on_uncertain == "hold" else 0,
+            payload=payload,
+        )
+
+    def _compose(self, request: Request) -> Notification:
+        assert request.notification_type is not None  # decide.check has seen to it
+        assert request.recipient is not None
+        subject, body, html = request.subject, request.body or "", None
+        if request.template is not None:
+            made = self._templates.render(request.template, request.variables or {}, request.language)
+            subject, body, html = subject or made.subject, made.body, made.html
+        return Notification(request.notification_type, request.recipient, body, subject, html, request.metadata or {})
+
+    async def _accept_once(self, gate: Gate, row: Row, request: Request, key: str, scope: str) -> Accepted:
+        if not 0 < len(key) <= 255:
+            raise Invalid("Idempotency-Key must have 1 to 255 characters", fields=[("Idempotency-Key", "length")])
+        digest = hashlib.sha256(codec.encode(request)).hexdigest()
+        lifetime = round(self._options.idempotency_hours * 3_600_000)
+        once = Once(hashlib.sha256(f"{scope}\n{key}".encode()).hexdigest(), digest, row, lifetime)
+        answer: int | Replayed | Mismatch = await gate.by_policy(row.kind, ACCEPT_ONCE, once, 1)
+        if isinstance(answer, Mismatch):
+            raise Conflict(
+                "this Idempotency-Key was used before with another body; use a new key for a new notification"
+            )
+        job = answer.job if isinstance(answer, Replayed) else answer
+        return _accepted(job, ids.made_at(job))
+
+    # Looking
+
+    async def get(self, identifier: UUID | str) -> View:
+        store, _ = self._parts()
+        job = _job_of(identifier)
+        view = None if job is None else await store.read(read_view, job)
+        if view is None:
+            raise NotFound(f"no notification {identifier}; it was never accepted here, or its history was pruned")
+        return view
+
+    async def list(
+        self,
+        *,
+        status: str | None = None,
+        notification_type: str | None = None,
+        before: UUID | str | None = None,
+        limit: int = 50,
+    ) -> list[View]:
+        """Newest first; `before` is the last id of the page above."""
+        if not 1 <= limit <= 500:
+            raise Invalid(f"limit {limit} is out of range; use 1 to 500", fields=[("limit", "range")])
+        start = None if before is None else _job_of(before)
+        if before is not None and start is None:
+            raise Invalid(f"before {before} is not an id of a notification", fields=[("before", "unknown")])
+        store, _ = self._parts()
+        kinds = [kind_of(name) for name in ([notification_type] if notification_type else sorted(self._known_types))]
+        return await store.read(list_views, kinds, status, start, limit)
+
+    async def cancel(self, identifier: UUID | str) -> str:
+        """CANCELLED at once while it waits, CANCELLING while it is being sent."""
+        view = await self.get(identifier)
+        store, _ = self._parts()
+        verdict = await store.submit(CANCEL, view.job)
+        if verdict == "finished":
+            raise Conflict(f"notification {identifier} is {view.status} already; there is nothing to cancel")
+        return verdict.upper()
+
+    # The inbox of IN_APP
+
+    async def inbox(
+        self, recipient: str, *, unread_only: bool = False, before: int | None = None, limit: int = 50
+    ) -> Sequence[inbox.InboxItem]:
+        store, _ = self._parts()
+        return await store.read(
+            inbox.items, recipient, unread_only=unread_only, before=before or (1 << 62), limit=min(max(limit, 1), 500)
+        )
+
+    async def unread(self, recipient: str) -> int:
+        store, _ = self._parts()
+        return await store.read(inbox.unread, recipient)
+
+    async def mark_read(self, recipient: str, identifier: UUID | str | None = None) -> int:
+        store, _ = self._parts()
+        job = None if identifier is None else _job_of(identifier)
+        if identifier is not None and job is None:
+            raise NotFound(f"no notification {identifier} in this inbox")
+        return await store.write(inbox.mark_read, recipient, job)
+
+
+def _accepted(job: int, accepted_at: int) -> Accepted:
+    return Accepted(str(ids.to_uuid(job)), to_datetime(accepted_at))
+
+
+def _job_of(identifier: UUID | str) -> int | None:
+    try:
+        return ids.from_uuid(identifier if isinstance(identifier, UUID) else UUID(identifier))
+    except ValueError:
+        return None

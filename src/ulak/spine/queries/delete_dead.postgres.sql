@@ -1,0 +1,1 @@
+DELETE FROM dead WHERE id = ANY(:ids::bigint[])

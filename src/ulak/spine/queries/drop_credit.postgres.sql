@@ -1,0 +1,1 @@
+DELETE FROM credit WHERE owner NOT IN (SELECT id FROM owner)

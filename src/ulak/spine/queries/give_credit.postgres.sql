@@ -1,0 +1,1 @@
+UPDATE capacity SET free = free + :number WHERE pool = :pool

@@ -1,0 +1,2 @@
+SELECT id, kind, state, key, prio, attempt, crashes, accepted_at, due_at, started_at, NULL, expires_at, unique_key, note, NULL, payload FROM job
+WHERE id < :before AND (:kind::text IS NULL OR kind = :kind::text) AND (:status::bigint IS NULL OR state = :status::bigint) ORDER BY id DESC LIMIT :n

@@ -1,0 +1,1 @@
+SELECT pool FROM capacity ORDER BY pool FOR UPDATE

@@ -1,0 +1,1 @@
+SELECT pg_advisory_xact_lock(hashtextextended(key, 0)) FROM unnest(:keys::text[]) AS key

@@ -1,0 +1,1 @@
+SELECT state, kind, key, slot, prio FROM job WHERE id = :id

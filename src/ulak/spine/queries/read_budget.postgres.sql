@@ -1,0 +1,1 @@
+SELECT tokens, filled_at FROM budget WHERE kind = :kind FOR UPDATE

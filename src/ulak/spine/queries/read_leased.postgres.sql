@@ -1,0 +1,2 @@
+SELECT id, epoch, kind, key, slot, prio, attempt, crashes, continuation, started_at, cancelled_at
+FROM job WHERE state = 2 AND id = ANY(:ids::bigint[]) ORDER BY id FOR UPDATE

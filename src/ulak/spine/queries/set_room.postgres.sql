@@ -1,0 +1,1 @@
+UPDATE capacity SET free = bound - :used WHERE pool = :pool
