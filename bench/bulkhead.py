@@ -19,8 +19,8 @@ def rows(bench: Bench) -> Iterator[Row]:
     samples = alternate(
         bench.rounds,
         {
-            "alone": partial(_p95, 0, bench.scaled(6, 3)),
-            "beside": partial(_p95, WAITING, bench.scaled(6, 3)),
+            "alone": partial(_p95, 0, bench.scaled(6, 2)),
+            "beside": partial(_p95, WAITING, bench.scaled(6, 2)),
         },
     )
     alone, beside = median(samples["alone"]), median(samples["beside"])

@@ -15,7 +15,7 @@ FILL_TIMEOUT_SECONDS = 240
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    waiting = bench.scaled(2_000_000, 100_000)
+    waiting = bench.scaled(2_000_000, 40_000)
     yield from _rows("SQLite", waiting, in_file(ulak_side.claim, waiting, CLAIMS, timeout_seconds=FILL_TIMEOUT_SECONDS))
     yield from _rows(
         "PostgreSQL",

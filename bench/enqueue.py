@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from bench import report, ulak_side
@@ -10,21 +10,24 @@ from bench.figure import Bench, Row, alternate, compared
 from bench.peers import huey_side, pgqueuer_side, procrastinate_side, raw_postgres, raw_sqlite
 from bench.place import in_database, in_file
 
+Sides = dict[str, Callable[[str, int, float], float]]
 PROMISED_TO_HUEY = {100: 10.0}
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    for producers in (1, 10, 100):
+    crowds = (1, 100) if bench.quick else (1, 10, 100)
+    for producers in crowds:
         yield from _sqlite(bench, producers)
-    for producers in (1, 100) if bench.quick else (1, 10, 100):
+    for producers in crowds:
         yield from _postgres(bench, producers)
 
 
 def _sqlite(bench: Bench, producers: int) -> Iterator[Row]:
-    sides = {"Ulak": ulak_side.enqueue, "Huey": huey_side.enqueue, "raw SQLite": raw_sqlite.enqueue}
+    sides: Sides = {"Ulak": ulak_side.enqueue, "Huey": huey_side.enqueue}
+    if not bench.quick:
+        sides["raw SQLite"] = raw_sqlite.enqueue
     samples = alternate(
-        bench.rounds,
-        {name: partial(in_file, side, producers, bench.seconds) for name, side in sides.items()},
+        bench.rounds, {name: partial(in_file, side, producers, bench.seconds) for name, side in sides.items()}
     )
     promised = PROMISED_TO_HUEY.get(producers)
     yield from compared(
@@ -33,12 +36,13 @@ def _sqlite(bench: Bench, producers: int) -> Iterator[Row]:
 
 
 def _postgres(bench: Bench, producers: int) -> Iterator[Row]:
-    sides = {
+    sides: Sides = {
         "Ulak": ulak_side.enqueue,
         "Procrastinate": procrastinate_side.enqueue,
         "PgQueuer": pgqueuer_side.enqueue,
-        "raw SQL": raw_postgres.enqueue,
     }
+    if not bench.quick:
+        sides["raw SQL"] = raw_postgres.enqueue
     samples = alternate(
         bench.rounds,
         {name: partial(in_database, bench.server, side, producers, bench.seconds) for name, side in sides.items()},

@@ -40,7 +40,7 @@ class Bench:
 
     @property
     def seconds(self) -> float:
-        return 0.7 if self.quick else 1.2
+        return 0.5 if self.quick else 1.2
 
     def scaled(self, full: int, quick: int) -> int:
         return quick if self.quick else full

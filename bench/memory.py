@@ -8,13 +8,13 @@ from bench import report, ulak_side
 from bench.figure import Bench, Row, bounded
 from bench.place import in_file
 
-WAITING = 100_000
 LIMIT_MB = 300
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    usage = in_file(ulak_side.memory, WAITING)
-    yield bounded(f"SQLite: peak memory, {WAITING:,} waiting", "MB", usage["peak"], LIMIT_MB, **usage)
+    waiting = bench.scaled(100_000, 30_000)
+    usage = in_file(ulak_side.memory, waiting)
+    yield bounded(f"SQLite: peak memory, {waiting:,} waiting", "MB", usage["peak"], LIMIT_MB, **usage)
 
 
 if __name__ == "__main__":

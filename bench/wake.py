@@ -11,11 +11,11 @@ from bench.place import in_database, in_file
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    yield from _rows("SQLite: wake in process", 5, in_file(ulak_side.wake, bench.scaled(2_000, 300)))
+    yield from _rows("SQLite: wake in process", 5, in_file(ulak_side.wake, bench.scaled(2_000, 200)))
     yield from _rows(
         "PostgreSQL: wake between processes, under load",
         30,
-        in_database(bench.server, ulak_side.wake_between_processes, bench.scaled(12, 3)),
+        in_database(bench.server, ulak_side.wake_between_processes, bench.scaled(12, 2)),
     )
 
 
