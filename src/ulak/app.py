@@ -162,7 +162,6 @@ class Ulak:
         )
         await store.open(loops)
         self._store, self._loops = store, loops
-        self._room.deliveries.store = store
         try:
             await loops.start(work=self._work)
         except BaseException:

@@ -9,7 +9,7 @@ from ulak.backoff import Backoff
 from ulak.channels.channel import Channel, NotificationType
 from ulak.channels.registry import Registry, discover
 from ulak.channels.webhook import WebhookChannel, WebhookOptions
-from ulak.notify import endpoint
+from ulak.notify.endpoint import Endpoints
 from ulak.notify.jobs import Deliveries
 from ulak.notify.model import POOL, kind_of
 from ulak.notify.service import Notify
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ulak.app import Ulak
-    from ulak.channels.signature import Secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +34,18 @@ class NotifyRoom:
 def notify_room(ulak: Ulak) -> NotifyRoom:
     """Register a handler for every type that some channel carries, and the service over them."""
     settings = ulak.settings
-    channels = [_webhook(ulak, settings), *discover(settings)]
+    endpoints = Endpoints(lambda: ulak.store)
+    channels = [_webhook(ulak, endpoints), *discover(settings)]
     registry = Registry(channels)
-    deliveries = Deliveries(registry, ulak.telemetry)
+    deliveries = Deliveries(registry, ulak.telemetry, endpoints)
     types = _types(channels)
     for name in types:
         _register(ulak, name, deliveries)
     templates = Templates()
     templates.load()
-    service = Notify(NotifyOptions.of(settings), templates, frozenset(types), lambda: (ulak.store, ulak.loops.gate))
+    service = Notify(
+        NotifyOptions.of(settings), templates, frozenset(types), lambda: (ulak.store, ulak.loops.gate), endpoints
+    )
     return NotifyRoom(service, deliveries, registry)
 
 
@@ -53,20 +55,15 @@ def _types(channels: Sequence[Channel]) -> list[str]:
     return sorted({name.value for name in NotificationType} | extra)
 
 
-def _webhook(ulak: Ulak, settings: Settings) -> WebhookChannel:
-    section = settings.channels.webhook
-
-    async def secrets(url: str) -> Sequence[Secret]:
-        known = await ulak.store.read(endpoint.find, url)
-        return () if known is None else known.secrets
-
+def _webhook(ulak: Ulak, endpoints: Endpoints) -> WebhookChannel:
+    section = ulak.settings.channels.webhook
     options = WebhookOptions(
         allow=tuple(section.allow),
         timeout_seconds=section.timeout_seconds,
         retry_after_cap_seconds=section.retry_after_cap_seconds,
         connections=section.consumers,
     )
-    return WebhookChannel(options, secrets=secrets, clock=ulak.clock)
+    return WebhookChannel(options, secrets=endpoints.secrets, clock=ulak.clock)
 
 
 def _register(ulak: Ulak, name: str, deliveries: Deliveries) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ulak import codec
 from ulak.channels.signature import Secret, new_secret
 from ulak.errors import NotFound
 from ulak.spine.query import Queries
-from ulak.spine.store import Tx
+from ulak.spine.store import Store, Tx
 
 sql = Queries(__package__)
 
 OVERLAP_SECONDS = 86_400.0
+REMEMBER_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +81,42 @@ def enable(tx: Tx, url: str) -> Endpoint:
 def forget(tx: Tx, url: str) -> None:
     if not tx.run(sql.delete_endpoint, url=url):
         raise NotFound("no such endpoint is registered")
+
+
+class Endpoints:
+    """The endpoints as the deliveries need them: remembered, and looked up again every few seconds."""
+
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self._store = open_store
+        self._known: dict[str, Endpoint] = {}
+        self._read_at: float | None = None
+
+    async def find(self, url: str) -> Endpoint | None:
+        now = self._store().clock.monotonic()
+        if self._read_at is None or now - self._read_at > REMEMBER_SECONDS:
+            self._read_at = now
+            self._known = {one.url: one for one in await self._store().read(find_all)}
+        return self._known.get(url)
+
+    async def secrets(self, url: str) -> Sequence[Secret]:
+        known = await self.find(url)
+        return () if known is None else known.secrets
+
+    async def all(self) -> list[Endpoint]:
+        return await self._store().read(find_all)
+
+    async def register(self, url: str, secret: str | None = None) -> str:
+        """Make an endpoint known or rotate its secret; answers the secret, which is shown this once."""
+        endpoint, text = await self._store().write(register, url, secret)
+        self._known[url] = endpoint
+        return text
+
+    async def disable(self, url: str, reason: str) -> None:
+        self._known[url] = await self._store().write(disable, url, reason)
+
+    async def enable(self, url: str) -> None:
+        self._known[url] = await self._store().write(enable, url)
+
+    async def forget(self, url: str) -> None:
+        await self._store().write(forget, url)
+        self._known.pop(url, None)

@@ -10,12 +10,12 @@ from ulak import ids
 from ulak.channels.channel import EndpointGone, Message
 from ulak.channels.registry import Registry
 from ulak.errors import Failure, Permanent
-from ulak.notify import endpoint, inbox
+from ulak.notify import inbox
+from ulak.notify.endpoint import Endpoints
 from ulak.notify.model import Notification
 from ulak.spine.executor import error_class
 from ulak.spine.job import Job
 from ulak.spine.outcome import Done
-from ulak.spine.store import Store
 from ulak.spine.telemetry import Telemetry
 
 
@@ -41,12 +41,12 @@ def to_message(job: Job, notification: Notification) -> Message:
 
 
 class Deliveries:
-    """Delivers through channels; the store is asked only about webhook endpoints."""
+    """Delivers through channels."""
 
-    def __init__(self, registry: Registry, telemetry: Telemetry) -> None:
+    def __init__(self, registry: Registry, telemetry: Telemetry, endpoints: Endpoints) -> None:
         self._registry = registry
         self._telemetry = telemetry
-        self.store: Store | None = None
+        self.endpoints = endpoints
 
     async def deliver(self, job: Job) -> Done:
         notification = to_notification(job)
@@ -73,13 +73,12 @@ class Deliveries:
         )
 
     async def deliver_webhook(self, job: Job) -> Done:
-        assert self.store is not None
         url = to_notification(job).recipient
-        known = await self.store.read(endpoint.find, url)
+        known = await self.endpoints.find(url)
         if known is not None and known.disabled_at is not None:
             raise Permanent(f"the endpoint is switched off: {known.reason}; enable it to send again")
         try:
             return await self.deliver(job)
         except EndpointGone as gone:
-            await self.store.write(endpoint.disable, url, "it answered 410 Gone")
+            await self.endpoints.disable(url, "it answered 410 Gone")
             raise gone from None

@@ -15,6 +15,7 @@ from ulak import codec, ids
 from ulak.clock import to_datetime, to_millis
 from ulak.errors import Conflict, Error, Invalid, NotFound
 from ulak.notify import decide, inbox
+from ulak.notify.endpoint import Endpoints
 from ulak.notify.idempotency import ACCEPT_ONCE, Mismatch, Once, Replayed
 from ulak.notify.model import PRIORITIES, Accepted, Notification, Request, kind_of
 from ulak.notify.records import View, list_views, read_view
@@ -63,11 +64,13 @@ class Notify:
         templates: Templates,
         known_types: frozenset[str],
         open_parts: Callable[[], tuple[Store, Gate]],
+        endpoints: Endpoints,
     ) -> None:
         self._options = options
         self._templates = templates
         self._known_types = known_types
         self._parts = open_parts
+        self.endpoints = endpoints
 
     # Sending
 

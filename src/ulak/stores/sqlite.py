@@ -10,10 +10,8 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
-from urllib.parse import quote
 
 from ulak.clock import Clock
 from ulak.errors import Conflict, Misconfigured, Unavailable
@@ -24,6 +22,7 @@ from ulak.spine.store import Buffers, Ledger, Line, Listener, Tx, Verb
 from ulak.stores.ballast import Ballast
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import prepare_sqlite
+from ulak.stores.sqlite_reader import Readers, open_reader
 from ulak.stores.sqlite_session import SqliteSession, SqliteTx, translate
 from ulak.stores.writer import RUN_UNIT, Writer
 
@@ -32,9 +31,6 @@ R = TypeVar("R")
 P = ParamSpec("P")
 
 sql = Queries("ulak.spine")
-
-READ_SECONDS = 2.0
-_CHECK_DEADLINE_EVERY = 10_000  # virtual machine steps
 
 
 class SqliteStore:
@@ -58,7 +54,9 @@ class SqliteStore:
         self.ledger = Ledger(capacity, pool_of)
         self.ballast = Ballast(self.path, 0 if self._temporary else ballast_mb, min_free_mb)
         self._lock = FileLock(self.path.with_name(self.path.name + ".lock"))
-        self._readers = ThreadPoolExecutor(2, thread_name_prefix="ulak-read")
+        self._readers = Readers(
+            self.path, clock, lambda connection: SqliteTx(connection, clock.now(), self.ids, self.ledger)
+        )
         self._writer: Writer | None = None
         self._listener: Listener | None = None
         self._failures_seen = 0
@@ -107,7 +105,7 @@ class SqliteStore:
         if self._writer is not None:
             await self._writer.close()
             self._writer = None
-        self._readers.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._readers.close)
         self._lock.release()
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
@@ -122,20 +120,7 @@ class SqliteStore:
         return answer
 
     async def read(self, work: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, self._read, lambda tx: work(tx, *args, **kwargs))
-
-    def _read(self, work: Callable[[Tx], R]) -> R:
-        connection = open_reader(self.path)
-        ends_at = self.clock.monotonic() + READ_SECONDS
-        connection.set_progress_handler(lambda: self.clock.monotonic() > ends_at, _CHECK_DEADLINE_EVERY)
-        try:
-            connection.execute("BEGIN")
-            return work(SqliteTx(connection, self.clock.now(), self.ids, self.ledger))
-        except sqlite3.Error as error:
-            raise translate(error) from error
-        finally:
-            connection.close()
+        return await self._readers.read(lambda tx: work(tx, *args, **kwargs))
 
     async def enqueue_in(self, connection: Any, rows: Sequence[Row]) -> list[int]:
         raise Misconfigured(
@@ -173,10 +158,3 @@ class SqliteStore:
             "reruns_total": self._writer.reruns if self._writer else 0,
             "handover_depth": self._writer.waiting() if self._writer else 0,
         }
-
-
-def open_reader(path: Path) -> sqlite3.Connection:
-    """A connection that can't write and never checkpoints: `mode=ro`, not `query_only`, which does."""
-    return sqlite3.connect(
-        f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None, timeout=2, check_same_thread=False
-    )

@@ -1,0 +1,69 @@
+"""SQLite's readers: connections that can't write and never checkpoint, kept open, each with a deadline per read."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from ulak.clock import Clock
+from ulak.spine.store import Tx
+from ulak.stores.sqlite_session import translate
+
+R = TypeVar("R")
+
+READ_SECONDS = 2.0
+_THREADS = 2
+_CHECK_DEADLINE_EVERY = 10_000  # virtual machine steps
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """`mode=ro`, not `query_only`: a query_only connection that closes last checkpoints and deletes the WAL."""
+    address = f"file:{quote(str(path))}?mode=ro"
+    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=2, check_same_thread=False)
+
+
+class Readers:
+    """A long read would keep the WAL from being reset, so each ends after READ_SECONDS whatever it does."""
+
+    def __init__(self, path: Path, clock: Clock, make_tx: Callable[[sqlite3.Connection], Tx]) -> None:
+        self._path = path
+        self._clock = clock
+        self._make_tx = make_tx
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="ulak-read")
+        self._own = threading.local()
+        self._open: list[sqlite3.Connection] = []
+
+    async def read(self, work: Callable[[Tx], R]) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, work)
+
+    def _read(self, work: Callable[[Tx], R]) -> R:
+        connection = self._connection()
+        ends_at = self._clock.monotonic() + READ_SECONDS
+        connection.set_progress_handler(lambda: self._clock.monotonic() > ends_at, _CHECK_DEADLINE_EVERY)
+        try:
+            connection.execute("BEGIN")
+            return work(self._make_tx(connection))
+        except sqlite3.Error as error:
+            raise translate(error) from error
+        finally:
+            connection.set_progress_handler(None, 0)
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+    def _connection(self) -> sqlite3.Connection:
+        found: sqlite3.Connection | None = getattr(self._own, "connection", None)
+        if found is None:
+            found = self._own.connection = open_reader(self._path)
+            self._open.append(found)
+        return found
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for connection in self._open:
+            connection.close()
