@@ -1,12 +1,16 @@
-"""The schema and its versions: numbered files, applied in order, each in one transaction. An empty database is filled at once."""
+"""The schema and its versions: numbered files, each in one transaction. An empty database is filled at once."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
 from importlib import resources
+from typing import TYPE_CHECKING, Any
 
 from ulak.errors import Misconfigured
+
+if TYPE_CHECKING:
+    import psycopg
 
 _FILE = re.compile(r"^(\d{4})_\w+\.(sqlite|postgres)\.sql$")
 
@@ -26,7 +30,9 @@ def judge(version: int, dialect: str) -> None:
     """Refuse a schema that this release can't work with, and say what mends it."""
     newest = latest(dialect)
     if version > newest:
-        raise Misconfigured(f"the store has schema {version}, this release knows up to {newest}; install a newer release")
+        raise Misconfigured(
+            f"the store has schema {version}, this release knows up to {newest}; install a newer release"
+        )
     if version < newest:
         raise Misconfigured(f"the store has schema {version}, this release needs {newest}; run: ulak db migrate")
 
@@ -52,4 +58,41 @@ def migrate_sqlite(connection: sqlite3.Connection, now: int) -> list[int]:
             connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {version};\nCOMMIT;")
             applied.append(version)
     connection.execute("INSERT INTO meta (name, value) VALUES ('made_at', ?) ON CONFLICT DO NOTHING", (str(now),))
+    return applied
+
+
+# Two instances that start together must not both fill an empty database.
+_SCHEMA_LOCK = 0x756C616B_0003
+
+
+def postgres_version(connection: psycopg.Connection[Any]) -> int:
+    """The schema's version; 0 for a database without one."""
+    if connection.execute("SELECT to_regclass('schema_version')").fetchone() == (None,):
+        return 0
+    row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
+    return int(row[0] or 0) if row else 0
+
+
+def prepare_postgres(connection: psycopg.Connection[Any], now: int) -> None:
+    """Fill an empty database; judge one that is not."""
+    if postgres_version(connection) == 0:
+        migrate_postgres(connection, now)
+    judge(postgres_version(connection), "postgres")
+
+
+def migrate_postgres(connection: psycopg.Connection[Any], now: int) -> list[int]:
+    """Apply what is missing, all in one transaction; answers the versions that were applied."""
+    applied = []
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY, applied_at bigint NOT NULL)"
+        )
+        present = postgres_version(connection)
+        for version, script in migrations("postgres"):
+            if version > present:
+                connection.execute(script.encode())
+                connection.execute("INSERT INTO schema_version (version, applied_at) VALUES (%s, %s)", (version, now))
+                applied.append(version)
+        connection.execute("INSERT INTO meta (name, value) VALUES ('made_at', %s) ON CONFLICT DO NOTHING", (str(now),))
     return applied

@@ -1,0 +1,1 @@
+SELECT 1 FROM owner WHERE id = :id

@@ -1,0 +1,157 @@
+"""Enqueuing in a transaction that the caller has open: the statements as data, and one small executor per driver.
+
+Keyed jobs go in behind their key whatever is free: taking a slot would need a lock that lasts as long as the caller likes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+import msgspec
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+from ulak import codec
+from ulak.errors import Conflict, Misconfigured
+from ulak.spine.job import BEHIND, DEFERRED, READY, Row
+from ulak.spine.job import Word as JobWord
+from ulak.spine.query import Queries
+from ulak.stores.postgres_herald import Word
+from ulak.stores.postgres_member import Member
+from ulak.stores.postgres_session import translate
+
+sql = Queries("ulak.spine")
+
+Rows = list[tuple[Any, ...]]
+Steps = Generator[tuple[str, dict[str, Any]], Rows, list[int]]
+
+_CAST = re.compile(r"%\((\w+)\)s::(\w+(?:\[\])?)")
+_NAME = re.compile(r"%\((\w+)\)s")
+
+
+def steps(rows: Sequence[Row], now: int, member: Member) -> Steps:
+    """Yields statements with their parameters and takes what they return; ends with the ids, as `enqueue` would answer them."""
+    placed = [_placed(row, now) for row in rows]
+    names = sql.offer_jobs.postgres_parameters
+    columns: dict[str, Any] = dict(zip(names, map(list, zip(*placed, strict=True)), strict=True))
+    taken = {identifier for (identifier,) in (yield sql.offer_jobs.postgres, columns)}
+    holders: dict[tuple[str, str], int] = {}
+    for kind in sorted({row.kind for row in placed if row.id not in taken}):
+        keys = [row.unique_key for row in placed if row.kind == kind and row.id not in taken]
+        for identifier, _, key in (yield sql.find_unique.postgres, {"kind": kind, "keys": keys}):
+            holders[(kind, key)] = identifier
+    accepted = [row for row in placed if row.id in taken]
+    if accepted:
+        yield sql.announce_jobs.postgres, _announcement(accepted, now, member)
+    return [row.id if row.id in taken else _holder(row, holders) for row in placed]
+
+
+def _placed(row: Row, now: int) -> Row:
+    if row.due_at > now:
+        return row._replace(state=DEFERRED)
+    return row if row.key is None else row._replace(state=BEHIND)
+
+
+def _holder(row: Row, holders: dict[tuple[str, str], int]) -> int:
+    found = holders.get((row.kind, row.unique_key or ""))
+    if found is None:
+        raise Conflict(
+            f"the unique key {row.unique_key!r} of {row.kind} was taken by a job that this transaction can't see; run it again"
+        )
+    return found
+
+
+def _announcement(rows: list[Row], now: int, member: Member) -> dict[str, Any]:
+    counts = Counter(row.kind for row in rows)
+    events = [(JobWord.ACCEPTED.value, row.id, row.kind, row.key) for row in rows]
+    levels = sorted({(row.kind, row.prio) for row in rows if row.state == READY})
+    lowest = {level: min(row.id for row in rows if (row.kind, row.prio) == level) for level in levels}
+    word = Word(
+        ready=[(kind, prio, lowest[(kind, prio)]) for kind, prio in levels],
+        due_at=min((row.due_at for row in rows if row.state == DEFERRED), default=None),
+        behind=any(row.state == BEHIND for row in rows),
+        events=True,
+    )
+    return {
+        "token": member.ids.take(now), "owner": member.owner, "node": member.node, "at": now, "count": len(events),
+        "body": msgspec.msgpack.encode(events), "words": [JobWord.ACCEPTED.value] * len(counts), "kinds": list(counts),
+        "numbers": list(counts.values()), "payload": codec.encode_text(word),
+    }  # fmt: skip
+
+
+async def enqueue(connection: Any, rows: Sequence[Row], now: int, member: Member) -> list[int]:
+    """Run the steps on whatever the caller has: psycopg or SQLAlchemy, each blocking or asynchronous."""
+    plan = steps(rows, now, member)
+    try:
+        if isinstance(connection, psycopg.AsyncConnection):
+            return await _run_psycopg_async(connection, plan)
+        if isinstance(connection, psycopg.Connection):
+            _check(connection)
+            return await asyncio.to_thread(_run_psycopg, connection, plan)
+        return await _run_sqlalchemy(connection, plan)
+    except psycopg.errors.UndefinedTable as error:
+        raise Misconfigured("the given connection is to another database than the store, or to another schema in it") from error
+    except psycopg.Error as error:
+        raise translate(error) from error
+
+
+def _check(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    status = connection.info.transaction_status
+    if status == TransactionStatus.INERROR:
+        raise Conflict("the transaction has failed already; roll it back and begin again")
+    if connection.autocommit and status == TransactionStatus.IDLE:
+        raise Misconfigured("the connection is in autocommit mode with no transaction open; use `with connection.transaction():`")
+
+
+def _run_psycopg(connection: psycopg.Connection[Any], plan: Steps) -> list[int]:
+    # A cursor of our own: the caller's row factory must not decide what we see.
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        return drive(plan, lambda statement, values: cursor.execute(statement.encode(), values).fetchall())
+
+
+async def _run_psycopg_async(connection: psycopg.AsyncConnection[Any], plan: Steps) -> list[int]:
+    _check(connection)
+    async with connection.cursor(row_factory=tuple_row) as cursor:
+        try:
+            statement, values = next(plan)
+            while True:
+                await cursor.execute(statement.encode(), values)
+                statement, values = plan.send(await cursor.fetchall())
+        except StopIteration as end:
+            ids: list[int] = end.value
+            return ids
+
+
+def drive(plan: Steps, execute: Callable[[str, dict[str, Any]], Rows]) -> list[int]:
+    """Run the steps with a blocking `execute`."""
+    try:
+        statement, values = next(plan)
+        while True:
+            statement, values = plan.send(execute(statement, values))
+    except StopIteration as end:
+        ids: list[int] = end.value
+        return ids
+
+
+async def _run_sqlalchemy(connection: Any, plan: Steps) -> list[int]:
+    if not type(connection).__module__.startswith("sqlalchemy.") and not _is_sqlalchemy(connection):
+        raise Misconfigured(
+            f"a {type(connection).__name__} can't carry a job; give a psycopg or SQLAlchemy connection or session on the store's database"
+        )
+    from ulak.stores.caller_sqlalchemy import run
+
+    return await run(connection, plan)
+
+
+def _is_sqlalchemy(connection: Any) -> bool:
+    return any(base.__module__.startswith("sqlalchemy.") for base in type(connection).__mro__)
+
+
+def as_named(statement: str) -> str:
+    """A statement in the form that SQLAlchemy's `text` takes on every driver: :name, and CAST instead of ::."""
+    return _NAME.sub(r":\1", _CAST.sub(r"CAST(:\1 AS \2)", statement)).replace("%%", "%")

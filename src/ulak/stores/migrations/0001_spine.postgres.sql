@@ -1,0 +1,154 @@
+CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);
+
+-- state: 0 ready, 1 deferred, 2 leased, 3 behind (its key has no free slot), 4 suspect (was running when a process died)
+CREATE TABLE job (
+  id bigint PRIMARY KEY,
+  kind text COLLATE "C" NOT NULL,
+  key text COLLATE "C",
+  slots integer NOT NULL,
+  slot integer,
+  prio smallint NOT NULL,
+  due_at bigint NOT NULL,
+  state smallint NOT NULL,
+  attempt integer NOT NULL DEFAULT 0,
+  crashes integer NOT NULL DEFAULT 0,
+  epoch integer NOT NULL DEFAULT 0,
+  owner bigint,
+  accepted_at bigint NOT NULL,
+  started_at bigint,
+  expires_at bigint,
+  cancelled_at bigint,
+  unique_key text COLLATE "C",
+  continuation text COLLATE "C",
+  hold smallint NOT NULL,
+  note text,
+  payload bytea NOT NULL
+) WITH (
+  -- Every job is written twice and deleted once: leave room on the page, and vacuum early and without pauses.
+  fillfactor = 85, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
+  autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.1
+);
+CREATE INDEX job_ready ON job (kind, prio, id) WHERE state = 0;
+CREATE INDEX job_due ON job (due_at, id) WHERE state = 1;
+CREATE INDEX job_owner ON job (owner, id) WHERE state = 2;
+CREATE INDEX job_behind ON job (key, id) WHERE state = 3;
+CREATE INDEX job_suspect ON job (crashes, id) WHERE state = 4;
+CREATE UNIQUE INDEX job_slot ON job (key, slot) WHERE slot IS NOT NULL;
+CREATE UNIQUE INDEX job_unique ON job (kind, unique_key) WHERE unique_key IS NOT NULL;
+
+-- outcome: done, cancelled, expired
+CREATE TABLE past (
+  id bigint PRIMARY KEY,
+  kind text COLLATE "C" NOT NULL,
+  outcome text COLLATE "C" NOT NULL,
+  key text COLLATE "C",
+  prio smallint NOT NULL,
+  attempt integer NOT NULL,
+  crashes integer NOT NULL,
+  accepted_at bigint NOT NULL,
+  due_at bigint NOT NULL,
+  started_at bigint,
+  settled_at bigint NOT NULL,
+  expires_at bigint,
+  unique_key text COLLATE "C",
+  note text,
+  detail text,
+  payload bytea NOT NULL
+);
+
+CREATE TABLE dead (
+  id bigint PRIMARY KEY,
+  kind text COLLATE "C" NOT NULL,
+  key text COLLATE "C",
+  slots integer NOT NULL,
+  prio smallint NOT NULL,
+  attempt integer NOT NULL,
+  crashes integer NOT NULL,
+  epoch integer NOT NULL,
+  accepted_at bigint NOT NULL,
+  due_at bigint NOT NULL,
+  started_at bigint,
+  died_at bigint NOT NULL,
+  expires_at bigint,
+  unique_key text COLLATE "C",
+  continuation text COLLATE "C",
+  hold smallint NOT NULL,
+  cause text NOT NULL,
+  error_class text COLLATE "C" NOT NULL,
+  note text,
+  payload bytea NOT NULL
+);
+CREATE INDEX dead_kind ON dead (kind, id);
+
+-- What each commit leaves: its token (by which a commit whose reply was lost is found), its events not yet numbered, and
+-- what it adds to `tally` and `credit`. Appending is free of waiting; the elected relay folds it into the tables below.
+-- The id is taken from a sequence just before the commit: what has seen a commit has a higher id than that commit.
+CREATE TABLE event_inbox (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  token bigint NOT NULL,
+  owner bigint NOT NULL,
+  node smallint NOT NULL,
+  at bigint NOT NULL,
+  count integer NOT NULL,
+  body bytea NOT NULL,
+  words text[] NOT NULL,
+  kinds text[] NOT NULL,
+  numbers bigint[] NOT NULL,
+  credit_pools text[] NOT NULL,
+  credits bigint[] NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX event_inbox_waiting ON event_inbox (id) WHERE count > 0;
+ALTER TABLE event_inbox ALTER COLUMN body SET STORAGE EXTERNAL;
+
+-- One block per commit, numbered without gaps in the order in which the relay saw the commits.
+CREATE TABLE event_block (
+  first bigint PRIMARY KEY,
+  count integer NOT NULL,
+  at bigint NOT NULL,
+  token bigint NOT NULL,
+  body bytea NOT NULL
+);
+CREATE INDEX event_block_token ON event_block (token);
+ALTER TABLE event_block ALTER COLUMN body SET STORAGE EXTERNAL;
+
+CREATE TABLE owner (
+  id bigint PRIMARY KEY,
+  node smallint NOT NULL UNIQUE,
+  label text NOT NULL,
+  started_at bigint NOT NULL,
+  lease_at bigint NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+
+-- How often each word was spoken of each kind, by node: the ledger that conservation is checked against.
+CREATE TABLE tally (
+  word text COLLATE "C" NOT NULL,
+  kind text COLLATE "C" NOT NULL,
+  node smallint NOT NULL,
+  number bigint NOT NULL,
+  PRIMARY KEY (word, kind, node)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+
+-- The bound of a pool (a kind, or several that share a bound) = what is free here + what owners hold (`credit` and what `event_inbox` adds to it) + live jobs.
+CREATE TABLE capacity (
+  pool text COLLATE "C" PRIMARY KEY,
+  bound bigint NOT NULL,
+  free bigint NOT NULL,
+  granted bigint NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+CREATE TABLE credit (
+  pool text COLLATE "C" NOT NULL,
+  owner bigint NOT NULL,
+  held bigint NOT NULL,
+  PRIMARY KEY (pool, owner)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+
+CREATE TABLE cron (name text PRIMARY KEY, fired_at bigint NOT NULL);
+CREATE TABLE budget (kind text PRIMARY KEY, tokens double precision NOT NULL, filled_at bigint NOT NULL)
+  WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+CREATE TABLE breaker (
+  destination text PRIMARY KEY,
+  state text NOT NULL,
+  failures integer NOT NULL,
+  changed_at bigint NOT NULL,
+  until_at bigint NOT NULL
+);

@@ -1,0 +1,282 @@
+"""PostgreSQL: many processes, one database. Units are merged into few statements; two connections write, the rest is beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+
+from ulak.clock import Clock
+from ulak.errors import Error, Misconfigured, Refused, Unavailable
+from ulak.spine.job import Row
+from ulak.spine.query import Queries
+from ulak.spine.store import Buffers, Ledger, Line, Listener, Tx, Verb
+from ulak.stores import caller
+from ulak.stores.migrate import prepare_postgres
+from ulak.stores.postgres_clock import DatabaseClock
+from ulak.stores.postgres_credits import Credits
+from ulak.stores.postgres_floors import Floors
+from ulak.stores.postgres_herald import Herald, Word
+from ulak.stores.postgres_member import Member
+from ulak.stores.postgres_reader import Reader
+from ulak.stores.postgres_relay import Relay
+from ulak.stores.postgres_session import PostgresSession, connect, translate
+from ulak.stores.postgres_tx import PostgresTx
+from ulak.stores.writer import RUN_UNIT, Writer
+
+T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
+
+sql = Queries("ulak.spine")
+
+# Whoever admits new work must be one thread: room is spent in memory.
+_WORKING = (Line.SETTLE, Line.CLAIM, Line.TIMERS)
+_ADMITTING = (Line.ENQUEUE, Line.UNIT)
+
+FLOOR_SECONDS = 1.0
+MEMBER_SECONDS = 5.0
+
+
+class PostgresStore:
+    shared = True
+
+    def __init__(
+        self,
+        uri: str,
+        clock: Clock,
+        capacity: Callable[[str], int],
+        lease_seconds: float = 15.0,
+        pool_of: Callable[[str], str] = str,
+    ) -> None:
+        self._uri = uri
+        self.name = _without_password(uri)
+        self._clock = DatabaseClock(clock)
+        self.clock: Clock = self._clock
+        self._credits = Credits(capacity, pool_of, self._clock)
+        self.ledger: Ledger = self._credits
+        self._floors = Floors()
+        self._member = Member(lease_seconds)
+        self.ids = self._member.ids
+        self.owner = 0
+        self._closing = threading.Event()
+        self._reader = Reader(uri, self._clock, self._credits, self._member)
+        self._herald = Herald(uri, self._clock, self._heard)
+        self._relay = Relay(uri, self._clock, self._moved)
+        self._writers: dict[Line, Writer] = {}
+        self._listener: Listener | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._floors_reset_at = self._member_checked_at = 0.0
+
+    # Life
+
+    async def open(self, listener: Listener) -> None:
+        self._listener = listener
+        self._loop = loop = asyncio.get_running_loop()
+        try:
+            sessions = await asyncio.to_thread(self._prepare)
+        except psycopg.Error as error:
+            raise translate(error) from error
+        for session, name, lines in zip(sessions, ("ulak-work", "ulak-admit"), (_WORKING, _ADMITTING), strict=True):
+            writer = Writer(name, session, lines, loop, self._committed, listener.lost)
+            self._writers |= dict.fromkeys(lines, writer)
+            writer.start()
+        self._herald.start()
+        self._relay.start()
+        if len(await self.read(lambda tx: tx.all(sql.list_owners))) == 1:
+            await self.recount()
+
+    def _prepare(self) -> list[PostgresSession]:
+        with connect(self._uri) as connection:
+            prepare_postgres(connection, self.clock.now())
+        sessions = [
+            PostgresSession(self._uri, self._clock, self._credits, self._floors, self._member, self._closing) for _ in range(2)
+        ]
+        self._join()
+        return sessions
+
+    def _join(self) -> None:
+        """Take a place among those that share the database."""
+        with connect(self._uri) as connection:
+            self._member.register(connection.cursor(binary=True), self.clock.now())
+            self.ids, self.owner = self._member.ids, self._member.owner
+
+    async def close(self) -> None:
+        self._closing.set()
+        if self._writers:
+            await self._writers[Line.CLAIM].close()
+            await self._leave()
+            await self._writers[Line.UNIT].close()
+            await asyncio.to_thread(self._end_threads)
+        self._writers = {}
+        await asyncio.to_thread(self._reader.close)
+
+    async def _leave(self) -> None:
+        """Give everything back. What can't be given back now, others find when the lease has run out."""
+        try:
+            await self.submit(RUN_UNIT, self._say_goodbye)
+        except Error:
+            return
+
+    def _say_goodbye(self, tx: Tx) -> None:
+        assert isinstance(tx, PostgresTx)
+        for pool, number in sorted(self._credits.available.items()):
+            if number:
+                tx.give_credit(pool, number)
+        tx.run(sql.delete_owner, id=self.owner)
+
+    def _end_threads(self) -> None:
+        self._relay.close()
+        self._herald.close()
+
+    # Work
+
+    def submit(self, verb: Verb[T, R], item: T) -> Awaitable[R]:
+        writer = self._writers.get(verb.line)
+        if writer is None:
+            raise Unavailable("the store is not open; use it inside `async with`")
+        return writer.submit(verb, item)
+
+    async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        answer: R = await self.submit(RUN_UNIT, lambda tx: unit(tx, *args, **kwargs))
+        return answer
+
+    async def read(self, work: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._reader.read(lambda tx: work(tx, *args, **kwargs))
+
+    async def enqueue_in(self, connection: Any, rows: Sequence[Row]) -> list[int]:
+        """The room is taken before and outside, so that the caller's transaction holds up nobody else."""
+        wanted = Counter(row.kind for row in rows)
+        refused = await self.write(_spend, wanted)
+        if refused is not None:
+            raise Refused(f"{refused} has reached its bound of unfinished jobs; try again later", retry_after_seconds=1.0)
+        try:
+            ids = await caller.enqueue(connection, rows, self.clock.now(), self._member)
+        except BaseException:
+            await self.write(_return, wanted)
+            raise
+        duplicates = Counter(row.kind for row, identifier in zip(rows, ids, strict=True) if row.id != identifier)
+        if duplicates:
+            await self.write(_return, duplicates)
+        return ids
+
+    async def backup(self, path: str) -> None:
+        raise Misconfigured(f"PostgreSQL has its own tool for this; run: pg_dump --format=custom --file={path} '{self.name}'")
+
+    # What others are told, and what they tell
+
+    def _committed(self, buffers: Buffers) -> None:
+        """On the event loop, after a commit. The ledger and the floors have followed it already."""
+        if buffers.events and self._relay.leads:
+            self._relay.wake()
+        self._herald.tell(buffers, self._credits.take_given(), events=bool(buffers.events) and not self._relay.leads)
+        if self._listener is not None:
+            self._listener.committed(buffers, [pool for pool, number in buffers.room.items() if number > 0])
+
+    def _heard(self, word: Word) -> None:
+        """On the herald's thread: another process has committed."""
+        for kind, prio, lowest in word.ready:
+            self._floors.lower((kind, prio), lowest)
+        self._credits.ask_again(word.room)
+        if word.events and self._relay.leads:
+            self._relay.wake()
+        ready = {(kind, prio) for kind, prio, _ in word.ready}
+        buffers = Buffers(ready=ready, due_at=word.due_at, behind=word.behind, cancelled=word.cancelled)
+        self._announce(buffers, word.room)
+
+    def _moved(self) -> None:
+        """On the relay's thread: events were numbered and can be read."""
+        self._herald.tell(Buffers(), [], events=True)
+        self._announce(Buffers(), [])
+
+    def _announce(self, buffers: Buffers, room_for: list[str]) -> None:
+        if self._loop is not None and self._listener is not None and not self._closing.is_set():
+            self._loop.call_soon_threadsafe(self._listener.committed, buffers, room_for)
+
+    # Upkeep
+
+    async def tend(self) -> None:
+        now = self.clock.monotonic()
+        if now - self._floors_reset_at >= FLOOR_SECONDS:
+            self._floors_reset_at = now
+            self._floors.reset()
+        idle = self._credits.idle()
+        if idle:
+            await self.write(_give_back, idle)
+        lacking = self._credits.ask_again()
+        if lacking and self._listener is not None:
+            self._listener.committed(Buffers(), lacking)
+        if now - self._member_checked_at >= MEMBER_SECONDS:
+            self._member_checked_at = now
+            await self._check_members()
+
+    async def _check_members(self) -> None:
+        present, dead_hold_credit = await self.write(_look_at_members, self.owner)
+        if not present:
+            # Others took this process for dead and gave its work and its credit away: it goes on under a new name.
+            self._credits.forget()
+            await asyncio.to_thread(self._join)
+        if dead_hold_credit:
+            await self.recount()
+
+    async def recount(self) -> None:
+        """Repair: what is free is the bound without live jobs and without what living owners hold."""
+        await self.write(_recount, self._credits)
+
+    def facts(self) -> dict[str, float]:
+        writers = set(self._writers.values())
+        return {
+            "commits_total": sum(writer.commits for writer in writers),
+            "reruns_total": sum(writer.reruns for writer in writers),
+            "handover_depth": sum(writer.waiting() for writer in writers),
+            **self._herald.facts,
+        }
+
+
+def _spend(tx: Tx, wanted: Counter[str]) -> str | None:
+    """Take room for all kinds or for none; answers the kind that has too little."""
+    taken: list[str] = []
+    for kind, number in wanted.items():
+        if not tx.admit(kind, number):
+            _return(tx, Counter({one: wanted[one] for one in taken}))
+            return kind
+        taken.append(kind)
+    return None
+
+
+def _return(tx: Tx, wanted: Counter[str]) -> None:
+    for kind, number in wanted.items():
+        tx.leave(kind, number)
+
+
+def _give_back(tx: Tx, idle: dict[str, int]) -> None:
+    assert isinstance(tx, PostgresTx)
+    for pool, number in sorted(idle.items()):
+        if tx.ledger.available.get(pool, 0) + tx.buffers.room[pool] >= number:
+            tx.give_credit(pool, number)
+
+
+def _look_at_members(tx: Tx, owner: int) -> tuple[bool, bool]:
+    return tx.one(sql.find_owner, id=owner) is not None, tx.one(sql.find_credit_of_the_dead) is not None
+
+
+def _recount(tx: Tx, ledger: Credits) -> None:
+    pools = {pool for (pool,) in tx.all(sql.lock_capacity)}
+    used: Counter[str] = Counter()
+    for what, name, number in tx.all(sql.count_room):
+        used[ledger.pool_of(name) if what == "live" else name] += int(number)
+    for pool in sorted(pools):
+        tx.run(sql.set_room, pool=pool, used=used[pool])
+    tx.run(sql.drop_credit)
+
+
+def _without_password(uri: str) -> str:
+    parts = urlsplit(uri)
+    if parts.password is None:
+        return uri
+    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", ":***@")))

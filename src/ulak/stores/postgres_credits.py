@@ -1,0 +1,94 @@
+"""The ledger on a database that others share: room is leased in blocks of credit and spent in memory.
+
+The bound is never exceeded. What other processes hold and do not use may be refused early: up to three blocks each while
+they are busy, nothing once they have been idle for a second.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from ulak.clock import Clock
+from ulak.spine.store import Ledger
+
+MOST_IN_A_BLOCK = 1000
+_PREFETCH_FROM = 100  # blocks smaller than this are taken only when they are needed
+_IDLE_SECONDS = 1.0
+
+
+class Credits(Ledger):
+    def __init__(self, capacity: Callable[[str], int], pool_of: Callable[[str], str], clock: Clock) -> None:
+        super().__init__(capacity, pool_of)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._exhausted: set[str] = set()
+        self._admitted_at: dict[str, float] = {}
+        self._given: set[str] = set()
+
+    def block(self, pool: str) -> int:
+        return min(MOST_IN_A_BLOCK, max(1, self.capacity(pool) // 8))
+
+    def room(self, pool: str) -> int:
+        """What is held here; where nothing is, a block, unless the database had none to give."""
+        held = self.available.get(pool, 0)
+        return held if held > 0 or pool in self._exhausted else self.block(pool)
+
+    def held(self, pool: str) -> int:
+        return self.available.get(pool, 0)
+
+    def apply(self, change: Counter[str]) -> list[str]:
+        with self._lock:
+            for pool, number in change.items():
+                self.available[pool] = self.available.get(pool, 0) + number
+        gained = [pool for pool, number in change.items() if number > 0]
+        self._exhausted.difference_update(gained)
+        return gained
+
+    def may_ask(self, pool: str) -> bool:
+        return pool not in self._exhausted
+
+    def note_exhausted(self, pool: str) -> None:
+        self._exhausted.add(pool)
+
+    def note_admitted(self, pool: str) -> None:
+        self._admitted_at[pool] = self._clock.monotonic()
+
+    def ask_again(self, pools: Iterable[str] | None = None) -> list[str]:
+        """It is worth asking again for these, or for all; answers for which the database had nothing."""
+        lacking = self._exhausted & set(self._exhausted if pools is None else pools)
+        self._exhausted -= lacking
+        return list(lacking)
+
+    def note_given(self, pool: str) -> None:
+        self._given.add(pool)
+
+    def take_given(self) -> list[str]:
+        """The pools of which credit was given back since the last time, for others to hear."""
+        given, self._given = self._given, set()
+        return list(given)
+
+    def wish(self, pool: str, change: int, *, admits: bool) -> int:
+        """What a commit that changes the room by so much should take (more than 0) or give back (less than 0) on its way."""
+        block, balance = self.block(pool), self.held(pool) + change
+        if balance > 3 * block:
+            return block - balance
+        if admits and block >= _PREFETCH_FROM and 2 * balance < block and self.may_ask(pool):
+            return block
+        return 0
+
+    def idle(self) -> dict[str, int]:
+        """Credit that nobody here has asked for lately."""
+        earliest = self._clock.monotonic() - _IDLE_SECONDS
+        return {
+            pool: number
+            for pool, number in list(self.available.items())
+            if number > 0 and self._admitted_at.get(pool, earliest) <= earliest
+        }
+
+    def forget(self) -> None:
+        """What was held is void: this process was taken for dead, and its credit was given to others."""
+        with self._lock:
+            self.available.clear()
+        self._exhausted.clear()

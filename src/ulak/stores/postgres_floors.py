@@ -1,0 +1,45 @@
+"""Floors of the claim: below which id nothing of a level is ready, so that a claim need not walk over what it took before.
+
+Jobs that were claimed stay in the index until vacuum may remove them, and that may not happen while somebody holds an old
+snapshot. A floor that is too high only delays a job until the next reset, a second later.
+"""
+
+from __future__ import annotations
+
+import threading
+
+Level = tuple[str, int]
+
+
+class Floors:
+    def __init__(self) -> None:
+        self._floors: dict[Level, int] = {}
+        self._claiming: dict[Level, int | None] = {}  # what was lowered while a claim was under way
+        self._lock = threading.Lock()
+
+    def begin(self, level: Level) -> int:
+        """The floor for a claim that begins now."""
+        with self._lock:
+            self._claiming[level] = None
+            return self._floors.get(level, 0)
+
+    def raise_to(self, level: Level, identifier: int) -> None:
+        """A claim has committed; everything up to this id was taken, apart from what came in meanwhile."""
+        with self._lock:
+            lowered = self._claiming.pop(level, None)
+            self._floors[level] = identifier if lowered is None else min(identifier, lowered)
+
+    def lower(self, level: Level, identifier: int) -> None:
+        """A job with this id has become ready; 0 when the id is not known."""
+        below = max(identifier - 1, 0)
+        with self._lock:
+            if level in self._floors:
+                self._floors[level] = min(self._floors[level], below)
+            if level in self._claiming:
+                before = self._claiming[level]
+                self._claiming[level] = below if before is None else min(before, below)
+
+    def reset(self) -> None:
+        with self._lock:
+            self._floors.clear()
+            self._claiming = dict.fromkeys(self._claiming, 0)

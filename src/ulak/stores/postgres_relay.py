@@ -1,0 +1,104 @@
+"""The relay: one elected process numbers what is committed, so that the event log is gapless and in an order that a reader can follow.
+
+A sequence in the writers' transactions would not do: a later number may commit first, and a cursor would step over the rest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import psycopg
+import structlog
+
+from ulak.clock import Clock
+from ulak.spine.query import Queries
+from ulak.stores.postgres_member import RELAY_LOCK
+from ulak.stores.postgres_session import TOKEN_KEPT_MILLIS, Connection, connect_patiently
+from ulak.stores.writer import Fatal
+
+log = structlog.get_logger("ulak.relay")
+sql = Queries("ulak.spine")
+
+PAUSE_SECONDS = 0.01  # between two passes; each takes all that has come
+POLL_SECONDS = 0.25
+ELECTION_SECONDS = 1.0
+BLOCKS_PER_PASS = 500
+_FULL_EVERY = 100  # quick passes start near the newest block; a full one finds what commits late
+_LATE = 1000  # so far below the newest block a quick pass looks
+
+
+class Relay:
+    def __init__(self, uri: str, clock: Clock, moved: Callable[[], None]) -> None:
+        self._uri = uri
+        self._clock = clock
+        self._ending = threading.Event()
+        self._moved = moved
+        self._wake = threading.Event()
+        self._highest = 0
+        self._passes = 0
+        self._thread = threading.Thread(target=self._run, name="ulak-relay", daemon=True)
+        self.leads = False
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def close(self) -> None:
+        """Number what is left, then end the thread."""
+        self._ending.set()
+        self._wake.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ending.is_set():
+            try:
+                connection = connect_patiently(self._uri, self._ending)
+            except Fatal:
+                return
+            try:
+                self._serve(connection)
+            except psycopg.Error as error:
+                log.warning("relay_lost", error=str(error))
+                self._ending.wait(PAUSE_SECONDS)
+            finally:
+                self.leads = False
+                connection.close()
+
+    def _serve(self, connection: Connection) -> None:
+        connection.execute("SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off")
+        self._elect(connection)
+        while not self._ending.is_set():
+            self._wake.clear()
+            while self._pass(connection) and not self._ending.is_set():
+                self._moved()
+                self._ending.wait(PAUSE_SECONDS)
+            self._wake.wait(POLL_SECONDS)
+        self._pass(connection)
+
+    def _elect(self, connection: Connection) -> None:
+        """Wait to be the only relay; the lock goes with the connection."""
+        while not self._ending.is_set():
+            row = connection.execute("SELECT pg_try_advisory_lock(%s)", (RELAY_LOCK,)).fetchone()
+            if row is not None and row[0]:
+                self.leads, self._highest, self._passes = True, 0, 0
+                return
+            self._ending.wait(ELECTION_SECONDS)
+
+    def _pass(self, connection: Connection) -> bool:
+        if not self.leads:
+            return False
+        full = self._passes % _FULL_EVERY == 0
+        self._passes += 1
+        floor = 0 if full else max(self._highest - _LATE, 0)
+        parameters = {"floor": floor, "n": BLOCKS_PER_PASS}
+        number, highest = connection.execute(sql.number_events.postgres.encode(), parameters, prepare=True).fetchall()[0]
+        self._highest = max(self._highest, highest or 0)
+        if full and not number:
+            self._fold(connection)
+        return bool(number)
+
+    def _fold(self, connection: Connection) -> None:
+        connection.execute(sql.fold_tokens.postgres.encode(), {"before": self._clock.now() - TOKEN_KEPT_MILLIS})

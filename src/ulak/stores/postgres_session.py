@@ -1,0 +1,244 @@
+"""A writing connection to PostgreSQL: begin, commit with a token, and what a driver's error means."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import psycopg
+import structlog
+from psycopg import errors
+
+from ulak.clock import Clock
+from ulak.errors import Conflict, Invalid, Unavailable
+from ulak.spine.query import Queries
+from ulak.spine.store import Tx
+from ulak.stores import postgres_arrays
+from ulak.stores.postgres_clock import DatabaseClock
+from ulak.stores.postgres_credits import Credits
+from ulak.stores.postgres_floors import Floors
+from ulak.stores.postgres_member import Member
+from ulak.stores.postgres_tx import Contended, PostgresTx
+from ulak.stores.writer import BatchFailed, CommitUnknown, Fatal, SessionLost
+
+log = structlog.get_logger("ulak.postgres")
+sql = Queries("ulak.spine")
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+# A plan that was made while the queue was empty must still be right when it is full, so the planner has one choice; with
+# that choice priced as "disabled" older servers would compile every statement (jit).
+_SETTINGS = """
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
+SET plan_cache_mode = force_generic_plan; SET jit = off;
+SET lock_timeout = '300ms'; SET idle_in_transaction_session_timeout = '30s';
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""
+_BACKEND = """
+SELECT pid, backend_start, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM pg_stat_activity WHERE pid = pg_backend_pid()
+"""
+_END_BACKEND = "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
+
+FIRST_PAUSE_SECONDS = 0.02
+LONGEST_PAUSE_SECONDS = 1.0
+LOCK_WAITS = 3  # so many times a batch is run again for a lock that it waited for in vain; then each item answers for itself
+TOKEN_KEPT_MILLIS = 3_600_000
+
+
+def connect(uri: str) -> Connection:
+    connection = psycopg.connect(uri, autocommit=True, connect_timeout=5, application_name="ulak")
+    postgres_arrays.register(connection)
+    return connection
+
+
+def connect_patiently(uri: str, closing: threading.Event) -> Connection:
+    """Connect with growing pauses for as long as it takes; raises Fatal when the store closes meanwhile."""
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            return connect(uri)
+        except psycopg.OperationalError as error:
+            if closing.wait(pause):
+                raise Fatal(f"the database can't be reached: {error}") from error
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+
+class PostgresSession:
+    def __init__(
+        self, uri: str, clock: DatabaseClock, ledger: Credits, floors: Floors, member: Member, closing: threading.Event
+    ) -> None:
+        self._uri = uri
+        self._clock = clock
+        self._credits = ledger
+        self._floors = floors
+        self._member = member
+        self._closing = closing
+        self._last_now = 0
+        self._token = 0
+        self._tx: PostgresTx | None = None
+        self._contended: set[str] = set()
+        self._lock_waits = 0
+        self._adopt(connect(uri))
+
+    def _adopt(self, connection: Connection) -> None:
+        self._connection = connection
+        self._cursor = connection.cursor(binary=True)
+        connection.execute(_SETTINGS)
+        pid, started, now = connection.execute(_BACKEND).fetchall()[0]
+        self._backend: tuple[int, datetime] = (pid, started)
+        self._clock.adjust(now)
+
+    def begin(self) -> Tx:
+        self._cursor.execute(b"BEGIN")
+        self._last_now = max(self._last_now, self._clock.now())
+        tx = self._tx = PostgresTx(self._cursor, self._last_now, self._member.ids, self._credits, self._floors)
+        if self._contended:
+            tx.lock_keys(sorted(self._contended))
+        return tx
+
+    def savepoint(self) -> None:
+        self._cursor.execute(b"SAVEPOINT item")
+
+    def release(self) -> None:
+        self._cursor.execute(b"RELEASE item")
+
+    def rollback_to(self) -> None:
+        try:
+            self._cursor.execute(b"ROLLBACK TO item")
+            self._cursor.execute(b"RELEASE item")
+        except psycopg.Error as error:
+            raise SessionLost(str(error)) from error
+
+    def commit(self, tx: Tx) -> None:
+        assert isinstance(tx, PostgresTx)
+        try:
+            self._write_buffers(tx)
+        except psycopg.Error as error:
+            if self.lost(error):
+                raise SessionLost(str(error)) from error
+            self.rollback()
+            raise BatchFailed(error) from error
+        try:
+            self._cursor.execute(b"COMMIT")
+        except psycopg.Error as error:
+            self._fail_commit(error)
+        self._conclude(tx)
+
+    def _write_buffers(self, tx: PostgresTx) -> None:
+        tx.balance()
+        buffers = tx.buffers
+        counts = {name: number for name, number in sorted(buffers.counts.items()) if number}
+        room = {pool: number for pool, number in sorted(buffers.room.items()) if number}
+        self._token = 0
+        if not (tx.changed or buffers.events or counts or room):
+            return
+        self._token = tx.ids.take(tx.now)
+        tx.run(
+            sql.insert_inbox, token=self._token, owner=self._member.owner, node=self._member.node, at=tx.now,
+            count=len(buffers.events), body=msgspec.msgpack.encode(buffers.events) if buffers.events else b"",
+            words=[str(word) for word, _ in counts], kinds=[kind for _, kind in counts], numbers=list(counts.values()),
+            credit_pools=list(room), credits=list(room.values()),
+        )  # fmt: skip
+
+    def _fail_commit(self, error: psycopg.Error) -> None:
+        """A lost reply is neither yes nor no. A refusal that was heard is a no."""
+        if not self._connection.broken:
+            self.rollback()
+            raise BatchFailed(error) from error
+        if self._token:
+            raise CommitUnknown(str(error)) from error
+        raise SessionLost(str(error)) from error
+
+    def _conclude(self, tx: PostgresTx) -> None:
+        """What memory holds follows the commit at once, before this thread begins the next batch."""
+        self._contended.clear()
+        self._lock_waits = 0
+        self._credits.apply(tx.buffers.room)
+        for level, highest in tx.taken.items():
+            self._floors.raise_to(level, highest)
+        for level, identifier in tx.buffers.lowest.items():
+            self._floors.lower(level, identifier)
+
+    def rollback(self) -> None:
+        if not self._connection.broken:
+            self._cursor.execute(b"ROLLBACK")
+
+    def reopen(self) -> None:
+        if not self._connection.broken:
+            self.rollback()
+            self._closing.wait(random.uniform(0.001, 0.01))  # noqa: S311 - so that two that collided do not collide again
+            return
+        log.warning("database_lost")
+        self._connection.close()
+        before = self._backend
+        while True:
+            connection = connect_patiently(self._uri, self._closing)
+            try:
+                self._adopt(connection)
+                self._end_backend(*before)
+                self._member.beat(self._cursor, self._clock.now())
+            except psycopg.OperationalError:
+                connection.close()
+            else:
+                log.info("database_back")
+                return
+
+    def _end_backend(self, pid: int, started: datetime) -> None:
+        """The old backend may still be busy with our commit: only when it is gone is its outcome settled."""
+        while self._connection.execute(_END_BACKEND, (pid, started)).fetchone() is not None:
+            pass
+
+    def committed(self) -> bool:
+        if self._tx is None or not self._token:
+            return False
+        if self._clock.now() - self._tx.now > TOKEN_KEPT_MILLIS:
+            raise Fatal("the database was away for so long that the outcome of the last commit can't be found out")
+        found = self._look_up(self._token)
+        if found:
+            self._conclude(self._tx)
+        return found
+
+    def _look_up(self, token: int) -> bool:
+        while True:
+            try:
+                return self._connection.execute(sql.find_token.postgres.encode(), {"token": token}).fetchone() is not None
+            except psycopg.OperationalError:
+                self.reopen()
+
+    def lost(self, error: Exception) -> bool:
+        """Whether the batch must run again as a whole: on a new connection, or because it met another one."""
+        if isinstance(error, Contended):
+            self._contended = error.keys
+            return True
+        if self._connection.broken or isinstance(error, errors.DeadlockDetected | errors.SerializationFailure):
+            return True
+        if isinstance(error, errors.LockNotAvailable):
+            self._lock_waits += 1
+            return self._lock_waits <= LOCK_WAITS
+        return False
+
+    def translate(self, error: Exception) -> Exception:
+        return translate(error)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def translate(error: Exception) -> Exception:
+    if not isinstance(error, psycopg.Error):
+        return error
+    if isinstance(error, errors.LockNotAvailable):
+        return Unavailable("another transaction holds what this one needs (a unique key or a row); try again when it has ended")
+    if isinstance(error, errors.QueryCanceled):
+        return Unavailable("the database took too long to answer; ask for less at a time")
+    if isinstance(error, psycopg.IntegrityError):
+        return Conflict(f"the database refused the change: {error}")
+    if isinstance(error, psycopg.DataError):
+        return Invalid(f"the database can't take this value: {error}")
+    return Unavailable(f"the database failed: {error}")
+
+

@@ -1,0 +1,139 @@
+"""PostgreSQL's transaction: arrays for many rows, key locks that can't deadlock, and room from credits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from psycopg import Cursor
+
+from ulak.ids import Ids
+from ulak.spine.query import Queries, Query
+from ulak.spine.store import Tx
+from ulak.stores.postgres_arrays import packers
+from ulak.stores.postgres_credits import Credits
+from ulak.stores.postgres_floors import Floors, Level
+
+sql = Queries("ulak.spine")
+
+
+class Contended(Exception):
+    """Somebody holds a key that this transaction may not wait for; it runs again and takes these keys first."""
+
+    def __init__(self, keys: set[str]) -> None:
+        super().__init__(f"{len(keys)} keys are contended")
+        self.keys = keys
+
+
+class Effect(NamedTuple):
+    writes: bool
+    locks: bool
+
+
+@cache
+def _effect(statement: str) -> Effect:
+    writes = not statement.startswith("SELECT")
+    return Effect(writes, writes or "FOR UPDATE" in statement)
+
+
+class PostgresTx(Tx):
+    def __init__(self, cursor: Cursor[Any], now: int, ids: Ids, ledger: Credits, floors: Floors) -> None:
+        super().__init__(now, ids, ledger)
+        self._cursor = cursor
+        self._credits = ledger
+        self._floors = floors
+        self._keys: set[str] = set()
+        self._holds = False
+        self._admitted: set[str] = set()
+        self.changed = False
+        self.taken: dict[Level, int] = {}
+
+    @property
+    def shared(self) -> bool:
+        return True
+
+    def all(self, query: Query, **parameters: Any) -> list[tuple[Any, ...]]:
+        self._execute(query, parameters)
+        return self._cursor.fetchall()
+
+    def run(self, query: Query, **parameters: Any) -> int:
+        self._execute(query, parameters)
+        return self._cursor.rowcount
+
+    def many(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        self._execute(query, dict(zip(query.postgres_parameters, zip(*rows, strict=True), strict=True)))
+        return self._cursor.fetchall() if self._cursor.description else []
+
+    def each(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            self.many(query, rows)
+
+    def _execute(self, query: Query, parameters: dict[str, Any]) -> None:
+        for name, pack in packers(query.postgres).items():
+            parameters[name] = pack(parameters[name])
+        self._cursor.execute(query.postgres.encode(), parameters, prepare=True)
+        effect = _effect(query.postgres)
+        self._holds |= effect.locks
+        self.changed |= effect.writes and self._cursor.rowcount > 0
+
+    # Keys
+
+    def lock_keys(self, keys: Sequence[str]) -> None:
+        """Wait for keys only while nothing else is held: two transactions then never wait for one another."""
+        new = set(keys) - self._keys
+        if not new:
+            return
+        if not (self._keys or self._holds):
+            self.all(sql.lock_keys, keys=sorted(new))
+        elif not self.all(sql.try_keys, keys=sorted(new))[0][0]:
+            raise Contended(self._keys | new)
+        self._keys |= new
+
+    # Claims
+
+    def floor(self, kind: str, prio: int) -> int:
+        return self._floors.begin((kind, prio))
+
+    def took(self, kind: str, prio: int, highest: int) -> None:
+        self.taken[(kind, prio)] = max(highest, self.taken.get((kind, prio), 0))
+
+    # Room
+
+    def admit(self, kind: str, number: int) -> bool:
+        pool = self._credits.pool_of(kind)
+        self._credits.note_admitted(pool)
+        self._admitted.add(pool)
+        short = number - self._credits.held(pool) - self.buffers.room[pool]
+        if short > 0 and not self._borrow(pool, short):
+            return False
+        self.buffers.room[pool] -= number
+        return True
+
+    def _borrow(self, pool: str, short: int) -> bool:
+        if not self._credits.may_ask(pool):
+            return False
+        if self.take_credit(pool, max(short, self._credits.block(pool))) >= short:
+            return True
+        self._credits.note_exhausted(pool)
+        return False
+
+    def take_credit(self, pool: str, wanted: int) -> int:
+        """Lease room from the database; it is ours when this transaction commits."""
+        ((granted,),) = self.all(sql.take_credit, pool=pool, bound=self._credits.capacity(pool), wanted=wanted)
+        self.buffers.room[pool] += granted
+        return int(granted)
+
+    def give_credit(self, pool: str, number: int) -> None:
+        if self.run(sql.give_credit, pool=pool, number=number):
+            self.buffers.room[pool] -= number
+            self._credits.note_given(pool)
+
+    def balance(self) -> None:
+        """Before the commit: take the next block or give back what is too much; that saves a transaction of its own."""
+        for pool, change in sorted(self.buffers.room.items()):
+            wish = self._credits.wish(pool, change, admits=pool in self._admitted)
+            if wish > 0 and self.take_credit(pool, wish) == 0:
+                self._credits.note_exhausted(pool)
+            elif wish < 0:
+                self.give_credit(pool, -wish)
