@@ -24,5 +24,5 @@ def make_store(
         # The driver takes a while to load, and an embedded Ulak never needs it.
         from ulak.stores.postgres import PostgresStore
 
-        return PostgresStore(address, clock, capacity, lease_seconds=spine.lease_seconds)
+        return PostgresStore(address, clock, capacity, spine.lease_seconds, pool_of)
     raise Misconfigured(f"store {address!r} is not known; use memory:, sqlite:///file or postgresql://…")
