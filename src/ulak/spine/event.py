@@ -40,3 +40,9 @@ def read_events(tx: Tx, after: int, limit: int) -> list[EventRecord]:
         if len(found) >= limit:
             break
     return found[:limit]
+
+
+def last_seq(tx: Tx) -> int:
+    """The newest event's sequence number: where a reader starts who wants only what is to come."""
+    row = tx.one(sql.last_block)
+    return 0 if row is None else int(row[0] + row[1] - 1)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 import structlog
 
@@ -62,6 +63,7 @@ class Loops:
         self._behind = asyncio.Event()
         self._never = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._watchers: list[asyncio.Event] = []
         self.changed = asyncio.Event()
         self.failure: Exception | None = None
         self.failed = asyncio.Event()
@@ -80,7 +82,19 @@ class Loops:
             self._behind.set()
         if room_for:
             self.gate.announce(room_for)
+        for watcher in self._watchers if buffers.events else ():
+            watcher.set()
         self.changed.set()
+
+    @contextmanager
+    def watching(self) -> Iterator[asyncio.Event]:
+        """An event that is set by every commit with news."""
+        watcher = asyncio.Event()
+        self._watchers.append(watcher)
+        try:
+            yield watcher
+        finally:
+            self._watchers.remove(watcher)
 
     def lost(self, reason: Exception) -> None:
         self.failure = reason

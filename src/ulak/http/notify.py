@@ -1,0 +1,204 @@
+"""The notify room's door: accept one or many in front, everything else through FastAPI."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter, Depends, Header, Query
+from fastapi.responses import StreamingResponse
+
+from ulak import codec, ids
+from ulak.app import Ulak
+from ulak.errors import Error, Invalid
+from ulak.http.caller import Caller, Needs
+from ulak.http.failure import Problem, answer_to
+from ulak.http.hot import HotRoute, Receive, Routes, Scope, Send, read_body, reply
+from ulak.http.notify_models import (
+    CancelOut,
+    EndpointIn,
+    EndpointMade,
+    EndpointOut,
+    EndpointUrl,
+    InboxOut,
+    MarkedOut,
+    NotificationOut,
+    Page,
+    endpoint_out,
+    inbox_item_out,
+    notification_out,
+)
+from ulak.notify.inbox import InboxItem
+from ulak.notify.model import Accepted, Request
+from ulak.notify.service import decode_batch, decode_request
+from ulak.notify.stream import InboxStream
+
+ONLY_NOTIFIERS = [Depends(Needs("notify"))]
+Notifier = Annotated[Caller, ONLY_NOTIFIERS[0]]
+
+EXAMPLE = {
+    "notificationType": "EMAIL",
+    "recipient": "user@example.com",
+    "subject": "Welcome",
+    "body": "Welcome to our service!",
+    "priority": "NORMAL",
+    "metadata": {"campaignId": "123"},
+}
+
+
+class Verdict(msgspec.Struct, omit_defaults=True):
+    """One item of a batch: accepted, or refused with the reason."""
+
+    status: int
+    accepted: Accepted | None = None
+    problem: Problem | None = None
+
+
+def notify_routes(ulak: Ulak) -> Routes:
+    return Routes(
+        hot=(_accept_route(ulak), _batch_route(ulak)), routers=(_notifications(ulak), _inbox(ulak), _endpoints(ulak))
+    )
+
+
+def _accept_route(ulak: Ulak) -> HotRoute:
+    encode = msgspec.json.Encoder().encode
+
+    async def accept(scope: Scope, receive: Receive, send: Send, caller: Caller) -> int:
+        request = decode_request(await read_body(receive))
+        accepted = await ulak.notify.accept(request, _idempotency_key(scope), caller.id)
+        return await reply(send, 202, encode(accepted))
+
+    return HotRoute(
+        "POST", "/api/notifications", accept, "notify", "Accept a notification for delivery", Request, Accepted,
+        description="Answers as soon as it is durable. A repeated request with the same Idempotency-Key gets the first answer.",
+        tag="notifications", examples={"email": EXAMPLE}, statuses=(400, 401, 403, 409, 413, 429, 503),
+    )  # fmt: skip
+
+
+def _batch_route(ulak: Ulak) -> HotRoute:
+    async def accept_many(_scope: Scope, receive: Receive, send: Send, _caller: Caller) -> int:
+        items = decode_batch(await read_body(receive), ulak.settings.http.max_batch)
+        verdicts = [_verdict(answer) for answer in await ulak.notify.accept_batch(items)]
+        return await reply(send, 207, codec.encode(verdicts))
+
+    return HotRoute(
+        "POST", "/api/notifications/batch", accept_many, "notify", "Accept many notifications, each on its own merits",
+        list[Request], list[Verdict], status=207, tag="notifications", examples={"two": [EXAMPLE, EXAMPLE]},
+    )  # fmt: skip
+
+
+def _verdict(answer: Accepted | Error) -> Verdict:
+    if isinstance(answer, Accepted):
+        return Verdict(202, answer)
+    status, problem, _ = answer_to(answer)
+    return Verdict(status, None, problem)
+
+
+def _idempotency_key(scope: Scope) -> str | None:
+    for name, value in scope["headers"]:
+        if name == b"idempotency-key":
+            return str(value.decode("latin-1"))
+    return None
+
+
+def _notifications(ulak: Ulak) -> APIRouter:
+    router = APIRouter(prefix="/api/notifications", tags=["notifications"])
+
+    @router.get("", summary="List notifications, newest first")
+    async def list_notifications(
+        caller: Notifier,
+        status: Annotated[str | None, Query(description="e.g. DELIVERED")] = None,
+        notification_type: Annotated[str | None, Query(alias="notificationType")] = None,
+        before: Annotated[str | None, Query(description="nextBefore of the page above")] = None,
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    ) -> Page:
+        views = await ulak.notify.list(status=status, notification_type=notification_type, before=before, limit=limit)
+        items = [notification_out(view, reveal=caller.may("reveal")) for view in views]
+        return Page(items=items, next_before=items[-1].id if len(items) == limit else None)
+
+    @router.get("/{identifier}", summary="One notification with its timeline")
+    async def get_notification(caller: Notifier, identifier: UUID) -> NotificationOut:
+        return notification_out(await ulak.notify.get(identifier), reveal=caller.may("reveal"))
+
+    @router.post("/{identifier}/cancel", summary="Cancel a notification that is not finished")
+    async def cancel_notification(_: Notifier, identifier: UUID) -> CancelOut:
+        return CancelOut(id=str(identifier), status=await ulak.notify.cancel(identifier))
+
+    return router
+
+
+def _inbox(ulak: Ulak) -> APIRouter:
+    router = APIRouter(prefix="/api/inbox/{recipient}", tags=["inbox"], dependencies=ONLY_NOTIFIERS)
+    # The store and the loops exist only while this Ulak is open, so they are asked for when needed.
+    stream = InboxStream(lambda: ulak.store, lambda: ulak.loops.watching())  # noqa: PLW0108
+
+    @router.get("", summary="A recipient's in-app notifications, newest first")
+    async def list_inbox(
+        recipient: str,
+        unread: bool = False,
+        before: UUID | None = None,
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    ) -> InboxOut:
+        start = None if before is None else ids.from_uuid(before)
+        found = await ulak.notify.inbox(recipient, unread_only=unread, before=start, limit=limit)
+        items = [inbox_item_out(item) for item in found]
+        following = items[-1].id if len(items) == limit else None
+        return InboxOut(unread=await ulak.notify.unread(recipient), items=items, next_before=following)
+
+    @router.post("/read", summary="Mark all as read")
+    async def mark_all_read(recipient: str) -> MarkedOut:
+        return MarkedOut(marked=await ulak.notify.mark_read(recipient))
+
+    @router.post("/{identifier}/read", summary="Mark one as read")
+    async def mark_read(recipient: str, identifier: UUID) -> MarkedOut:
+        return MarkedOut(marked=await ulak.notify.mark_read(recipient, identifier))
+
+    @router.get("/stream", summary="New in-app notifications as server-sent events", response_class=StreamingResponse)
+    async def follow(
+        recipient: str, last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None
+    ) -> StreamingResponse:
+        if last_event_id is not None and not last_event_id.isdigit():
+            raise Invalid(
+                "Last-Event-ID must be the id of an event of this stream", fields=[("Last-Event-ID", "number")]
+            )
+        events = stream.follow(recipient, None if last_event_id is None else int(last_event_id))
+        return StreamingResponse(
+            _as_events(events), media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
+
+    return router
+
+
+async def _as_events(items: AsyncIterator[tuple[int, InboxItem | None]]) -> AsyncIterator[bytes]:
+    async for seq, item in items:
+        if item is None:
+            yield b": still here\n\n"
+        else:
+            body = inbox_item_out(item).model_dump_json(by_alias=True)
+            yield f"id: {seq}\nevent: notification\ndata: {body}\n\n".encode()
+
+
+def _endpoints(ulak: Ulak) -> APIRouter:
+    router = APIRouter(prefix="/api/webhook-endpoints", tags=["webhook endpoints"], dependencies=ONLY_NOTIFIERS)
+
+    @router.get("", summary="Known webhook endpoints")
+    async def list_endpoints() -> list[EndpointOut]:
+        return [endpoint_out(one) for one in await ulak.notify.endpoints.all()]
+
+    @router.post(
+        "", status_code=201, summary="Register an endpoint, or rotate its secret (the old one signs for a day more)"
+    )
+    async def register(body: EndpointIn) -> EndpointMade:
+        return EndpointMade(url=body.url, secret=await ulak.notify.endpoints.register(body.url, body.secret))
+
+    @router.post("/enable", status_code=204, summary="Send to a switched-off endpoint again")
+    async def enable(body: EndpointUrl) -> None:
+        await ulak.notify.endpoints.enable(body.url)
+
+    @router.post("/forget", status_code=204, summary="Forget an endpoint and its secrets")
+    async def forget(body: EndpointUrl) -> None:
+        await ulak.notify.endpoints.forget(body.url)
+
+    return router

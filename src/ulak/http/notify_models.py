@@ -1,0 +1,145 @@
+"""What the notify routes answer, as the OpenAPI shows it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from ulak import ids
+from ulak.clock import to_datetime
+from ulak.masking import HIDDEN, mask_body, mask_recipient
+from ulak.notify.endpoint import Endpoint
+from ulak.notify.inbox import InboxItem
+from ulak.notify.records import View
+
+
+class Wire(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class Step(Wire):
+    at: datetime
+    what: str
+    attempt: int
+    detail: dict[str, Any] = Field(default_factory=dict)
+
+
+class NotificationOut(Wire):
+    id: str
+    notification_type: str
+    status: str
+    priority: str
+    recipient: str
+    subject: str | None
+    body: str
+    metadata: dict[str, Any]
+    attempts: int
+    uncertain_attempts: int
+    created_at: datetime
+    send_at: datetime | None
+    settled_at: datetime | None
+    expires_at: datetime | None
+    detail: Any
+    timeline: list[Step]
+
+
+class Page(Wire):
+    items: list[NotificationOut]
+    next_before: str | None = Field(description="Give it as `before` to get the next page; null at the end.")
+
+
+class CancelOut(Wire):
+    id: str
+    status: str
+
+
+class InboxItemOut(Wire):
+    id: str
+    subject: str | None
+    body: str
+    metadata: dict[str, Any]
+    created_at: datetime
+    delivered_at: datetime
+    read_at: datetime | None
+
+
+class InboxOut(Wire):
+    unread: int
+    items: list[InboxItemOut]
+    next_before: str | None
+
+
+class MarkedOut(Wire):
+    marked: int
+
+
+class EndpointIn(Wire):
+    url: str = Field(max_length=2048)
+    secret: str | None = Field(None, description="whsec_… or whsk_…; left out, one is made.", max_length=200)
+
+
+class EndpointUrl(Wire):
+    url: str = Field(max_length=2048)
+
+
+class EndpointOut(Wire):
+    url: str
+    secrets: int = Field(description="How many secrets sign at present.")
+    disabled_at: datetime | None
+    reason: str | None
+
+
+class EndpointMade(Wire):
+    url: str
+    secret: str = Field(description="Shown this once; keep it.")
+
+
+def instant(millis: int | None) -> datetime | None:
+    return None if millis is None else to_datetime(millis)
+
+
+def notification_out(view: View, *, reveal: bool) -> NotificationOut:
+    """Who gets it and what it says are masked, unless the caller may see them."""
+    subject = view.subject
+    return NotificationOut(
+        id=view.id,
+        notification_type=view.notification_type,
+        status=view.status,
+        priority=view.priority,
+        recipient=view.recipient if reveal else mask_recipient(view.recipient),
+        subject=subject if reveal or subject is None else mask_body(subject),
+        body=view.body if reveal else mask_body(view.body),
+        metadata=view.metadata if reveal else dict.fromkeys(view.metadata, HIDDEN),
+        attempts=view.attempts,
+        uncertain_attempts=view.uncertain_attempts,
+        created_at=to_datetime(view.created_at),
+        send_at=instant(view.send_at),
+        settled_at=instant(view.settled_at),
+        expires_at=instant(view.expires_at),
+        detail=view.detail,
+        timeline=[Step(at=to_datetime(s.at), what=s.word, attempt=s.attempt, detail=s.detail) for s in view.timeline],
+    )
+
+
+def inbox_item_out(item: InboxItem) -> InboxItemOut:
+    return InboxItemOut(
+        id=str(ids.to_uuid(item.id)),
+        subject=item.subject,
+        body=item.body,
+        metadata=item.metadata,
+        created_at=to_datetime(item.created_at),
+        delivered_at=to_datetime(item.delivered_at),
+        read_at=instant(item.read_at),
+    )
+
+
+def endpoint_out(endpoint: Endpoint) -> EndpointOut:
+    return EndpointOut(
+        url=endpoint.url,
+        secrets=len(endpoint.secrets),
+        disabled_at=instant(endpoint.disabled_at),
+        reason=endpoint.reason,
+    )
