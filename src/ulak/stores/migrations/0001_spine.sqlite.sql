@@ -27,7 +27,8 @@ CREATE TABLE job (
 CREATE INDEX job_ready ON job (kind, prio, id) WHERE state = 0;
 CREATE INDEX job_due ON job (due_at, id) WHERE state = 1;
 CREATE INDEX job_owner ON job (owner, id) WHERE state = 2;
-CREATE INDEX job_behind ON job (key, id) WHERE state = 3;
+-- One slot is order, so priority does not count there; in a bulkhead the urgent go first.
+CREATE INDEX job_behind ON job (key, (CASE WHEN slots > 1 THEN prio ELSE 0 END), id) WHERE state = 3;
 CREATE INDEX job_suspect ON job (crashes, id) WHERE state = 4;
 CREATE UNIQUE INDEX job_slot ON job (key, slot) WHERE slot IS NOT NULL;
 CREATE UNIQUE INDEX job_unique ON job (kind, unique_key) WHERE unique_key IS NOT NULL;
