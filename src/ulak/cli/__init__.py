@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from ulak.cli import config
+from ulak.cli import config, serve
 from ulak.errors import Error
 from ulak.masking import mask_text
 
@@ -18,7 +18,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # its tracebacks print local variables, and those hold secrets
 )
-for module in (config,):
+for module in (config, serve):
     module.register(app)
 
 

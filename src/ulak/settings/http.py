@@ -15,6 +15,11 @@ class Http(Section):
         min_length=1,
         description="Address to listen on. Loopback needs no API keys; any other address does.",
     )
+    require_keys: bool = Field(
+        False,
+        description="Ask for API keys on loopback too. Needed behind a proxy on this machine, "
+        "since all its requests come from loopback.",
+    )
     port: int = Field(8025, ge=0, le=65535, description="Port to listen on; 0 lets the system choose one.")
     max_body_bytes: int = Field(
         1_048_576, ge=1024, le=1_073_741_824, description="A request with a larger body is answered with 413."

@@ -1,0 +1,126 @@
+"""The life of a process that works: load the Ulak, open it, run until a signal or a loss, stop within the limits."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import structlog
+import typer
+import uvloop
+
+from ulak.app import Ulak
+from ulak.cli import logs
+from ulak.cli.option import load_settings
+from ulak.errors import Misconfigured, Unavailable
+from ulak.spine.job import Job
+
+log = structlog.get_logger("ulak")
+
+# The writer's thread must get the interpreter lock between its statements; the usual 5 ms would be paid at each.
+SWITCH_SECONDS = 0.0005
+
+Until = Callable[[Ulak, asyncio.Event], Awaitable[None]]
+
+
+def run(
+    name: str | None, config: Path | None, assignments: list[str] | None, until: Until, *, demo: bool = False
+) -> None:
+    ulak = find_ulak(name, config, assignments)
+    if demo:
+        add_demo(ulak)
+    logs.set_up(ulak.settings.log)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    uvloop.run(_live(ulak, until))
+
+
+def find_ulak(name: str | None, config: Path | None, assignments: list[str] | None) -> Ulak:
+    """The user's own Ulak, or one with the settings that were given."""
+    if name is None:
+        return Ulak(settings=load_settings(config, assignments).settings)
+    found = _load(name)
+    if isinstance(found, Ulak):
+        if config is not None or assignments:
+            raise Misconfigured(
+                f"{name} has its settings already, so --config and --set come too late; "
+                "use the environment, or name a function that takes the settings and answers a Ulak"
+            )
+        return found
+    made = found(load_settings(config, assignments).settings) if callable(found) else None
+    if not isinstance(made, Ulak):
+        raise Misconfigured(f"{name} is neither a Ulak nor a function that makes one from settings")
+    return made
+
+
+def _load(name: str) -> Any:
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        raise Misconfigured(f"--app {name}: write it as module:name, for example shop.jobs:ulak")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        raise Misconfigured(f"--app {name}: no module {error.name}; start in the folder that has it") from error
+    except AttributeError as error:
+        raise Misconfigured(f"--app {name}: {error}") from error
+    return found
+
+
+def add_demo(ulak: Ulak) -> None:
+    @ulak.handles("demo.greet")
+    async def greet(job: Job) -> str:
+        name = job.payload.get("name", "world") if isinstance(job.payload, dict) else "world"
+        log.info("greeted", job=job.id)
+        return f"Hello, {name}!"
+
+
+async def _live(ulak: Ulak, until: Until) -> None:
+    stop = asyncio.Event()
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(sign, _stop_once, stop)
+    await until(ulak, stop)
+
+
+def _stop_once(stop: asyncio.Event) -> None:
+    """The first signal stops gracefully; after it, a second has its usual effect and ends the process at once."""
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().remove_signal_handler(sign)
+        signal.signal(sign, signal.SIG_DFL)
+    stop.set()
+
+
+async def work_until(ulak: Ulak, stop: asyncio.Event) -> None:
+    async with ulak:
+        kinds = len(ulak.handlers)
+        typer.echo(
+            f"Ulak works on {ulak.store.name.partition('?')[0]}: {kinds} kinds, process {os.getpid()}.", err=True
+        )
+        await stopped_or_lost(ulak, stop)
+        failure = ulak.loops.failure
+    tell_what_is_left(ulak)
+    if failure is not None:
+        raise Unavailable(f"the store is lost: {failure}; start again, and what was accepted is there")
+
+
+async def stopped_or_lost(ulak: Ulak, stop: asyncio.Event) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in (stop, ulak.loops.failed)]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+
+
+def tell_what_is_left(ulak: Ulak) -> None:
+    report = ulak.stop_report
+    if report is not None and report.left:
+        left = ", ".join(map(str, report.left[:20]))
+        typer.echo(
+            f"Left running after {report.seconds:.1f} s: {left}. They are uncertain and run again at the next start.",
+            err=True,
+        )

@@ -1,0 +1,67 @@
+"""The serving process: the door beside the worker, opened last and closed last."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+
+import typer
+
+from ulak.app import Ulak
+from ulak.cli.process import stopped_or_lost, tell_what_is_left
+from ulak.errors import Unavailable
+from ulak.http.app import Door, build_app
+from ulak.http.server import Server, address_of, listen, make_server
+from ulak.masking import mask_url
+
+
+async def serve_until(ulak: Ulak, stop: asyncio.Event) -> None:
+    """Take the port, open the store, answer; then the other way round, with 503 while the work ends."""
+    listener = listen(ulak.settings.http)
+    try:
+        await ulak.open()
+        try:
+            failure = await _serve(ulak, listener, stop)
+        finally:
+            await ulak.close()
+    finally:
+        listener.close()
+    tell_what_is_left(ulak)
+    if failure is not None:
+        raise Unavailable(f"the store is lost: {failure}; start again, and what was accepted is there")
+
+
+async def _serve(ulak: Ulak, listener: socket.socket, stop: asyncio.Event) -> Exception | None:
+    door = build_app(ulak)
+    async with door.life(), _listening(make_server(door), listener):
+        _greet(ulak, address_of(listener))
+        await stopped_or_lost(ulak, stop)
+        failure = ulak.loops.failure
+        door.guard.stopping = True
+        await ulak.close()
+    return failure
+
+
+@contextlib.asynccontextmanager
+async def _listening(server: Server, listener: socket.socket) -> AsyncIterator[None]:
+    running = asyncio.create_task(server.serve(sockets=[listener]), name="ulak-http")
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await running
+
+
+def _greet(ulak: Ulak, address: str) -> None:
+    key = " -H 'Authorization: Bearer ulak_…'" if Door.needs_keys(ulak) else ""
+    kinds = [handler.kind for handler in ulak.handlers if handler.kind.startswith("demo.")]
+    kind = kinds[0] if kinds else "your.kind"
+    typer.echo(
+        f"Ulak serves {address} on {mask_url(ulak.store.name)}\n"
+        f"  documentation  {address}/docs\n"
+        f"  health         {address}/healthz   {address}/readyz   {address}/metrics\n"
+        f'Try:  curl -s{key} {address}/api/jobs -d \'{{"kind": "{kind}", "payload": {{"name": "Ayşe"}}}}\'',
+        err=True,
+    )

@@ -1,0 +1,85 @@
+"""Who may come in. Keys are needed when the door listens beyond this machine, or when `http.require_keys` says so.
+
+The decision is made once, by where the door listens, and never by where a request seems to come from: behind a proxy on
+this machine every request comes from loopback.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+from ulak.errors import Misconfigured
+from ulak.http.caller import LOOPBACK, Caller
+from ulak.http.failure import Forbidden, Unauthenticated
+from ulak.http.keys import KeyRing
+from ulak.settings import Http
+
+# A proxy leaves these; without keys they mean that somebody else's requests come in here.
+_PROXY_MARKS = (b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via")
+Head = dict[bytes, bytes]
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False  # a name could mean anything
+
+
+def keys_required(settings: Http) -> bool:
+    return settings.require_keys or not is_loopback(settings.host)
+
+
+class Access:
+    def __init__(self, ring: KeyRing, *, required: bool) -> None:
+        self._ring = ring
+        self.required = required
+
+    def check_start(self, host: str) -> None:
+        """Refuse to open a door to which nobody has a key."""
+        if self.required and not self._ring.usable:
+            raise Misconfigured(
+                f"listening on {host} needs an API key, and there is none; "
+                "make one first: ulak keys create ops --scope admin"
+            )
+
+    def caller(self, head: Head) -> Caller:
+        authorization = head.get(b"authorization")
+        if authorization is not None:
+            return self._known(authorization)
+        if self.required:
+            raise Unauthenticated
+        _check_local(head)
+        return LOOPBACK
+
+    def _known(self, authorization: bytes) -> Caller:
+        kind, _, token = authorization.partition(b" ")
+        caller = self._ring.find(token.strip()) if kind.lower() == b"bearer" else None
+        if caller is None:
+            raise Unauthenticated(
+                "this API key is not known here, or it was revoked; `ulak keys list` shows which there are"
+            )
+        return caller
+
+
+def _check_local(head: Head) -> None:
+    """Without keys, no page in a browser here may get in, by its origin or by a name that points to this machine."""
+    for mark in _PROXY_MARKS:
+        if mark in head:
+            raise Forbidden(
+                f"a proxy ({mark.decode()}) stands before this door, which asks for no keys; "
+                "set http.require_keys = true, or take the header away if only this machine can reach the proxy"
+            )
+    host = head.get(b"host")
+    if host is not None and not is_loopback(_name(host)):
+        raise Forbidden("the Host header must name this machine (localhost, 127.0.0.1 or [::1]), or send an API key")
+    origin = head.get(b"origin")
+    if origin is not None and not is_loopback(_name(origin.partition(b"://")[2])):
+        raise Forbidden("a page of another site may not use this door; send an API key")
+
+
+def _name(host: bytes) -> str:
+    text = host.decode("latin-1")
+    return text.partition("]")[0] + "]" if text.startswith("[") else text.partition(":")[0]

@@ -1,0 +1,89 @@
+"""Puts the door together: the front, the guard, and every room's routes, over one open Ulak."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+import structlog
+from fastapi import FastAPI
+
+from ulak.app import Ulak
+from ulak.errors import Error
+from ulak.http import health, jobs
+from ulak.http.access import Access, keys_required
+from ulak.http.front import Front
+from ulak.http.gauges import Sampler
+from ulak.http.guard import Guard
+from ulak.http.hot import Receive, Routes, Scope, Send
+from ulak.http.keys import Key, KeyRing
+from ulak.http.meter import Meter
+from ulak.http.notify import notify_routes
+from ulak.http.problems import answer_with_problems
+from ulak.http.schema import describe
+
+log = structlog.get_logger("ulak.http")
+
+KEYS_PAUSE_SECONDS = 5.0
+
+# A room's routes: one function per module. A new room is one more line here.
+ROOMS: tuple[Callable[[Ulak], Routes], ...] = (jobs.routes, notify_routes)
+
+
+class Door:
+    """The ASGI application of one Ulak, and its switch for a graceful stop."""
+
+    def __init__(self, ulak: Ulak, *, local: Key | None = None) -> None:
+        self.ulak = ulak
+        self.ring = KeyRing(local)
+        settings = ulak.settings.http
+        self.access = Access(self.ring, required=keys_required(settings))
+        self.meter = Meter()
+        self.guard = Guard(self.access, settings, ulak.clock, self.meter)
+        self.api = FastAPI(title="Ulak", docs_url="/docs", redoc_url=None, lifespan=lambda _: self.life())
+        self._front = self._assemble()
+
+    def _assemble(self) -> Front:
+        sampler = Sampler(self.ulak)
+        self.api.include_router(health.router(self.ulak, self.guard, self.meter, sampler))
+        rooms = [room(self.ulak) for room in ROOMS]
+        for room in rooms:
+            for router in room.routers:
+                self.api.include_router(router)
+        hot = [route for room in rooms for route in room.hot]
+        answer_with_problems(self.api)
+        describe(self.api, hot)
+        return Front(self.guard, hot, self.api, self.meter)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._front(scope, receive, send)
+
+    @staticmethod
+    def needs_keys(ulak: Ulak) -> bool:
+        return keys_required(ulak.settings.http)
+
+    @contextlib.asynccontextmanager
+    async def life(self) -> AsyncIterator[None]:
+        """From the first request to the last. A server that speaks the lifespan protocol enters it by itself."""
+        await self.ring.load(self.ulak.store)
+        self.access.check_start(self.ulak.settings.http.host)
+        watch = asyncio.create_task(self._watch_keys(), name="ulak-keys")
+        try:
+            yield
+        finally:
+            watch.cancel()
+
+    async def _watch_keys(self) -> None:
+        """Another process may make or revoke keys in a shared store."""
+        while True:
+            await self.ulak.clock.wait(asyncio.Event(), KEYS_PAUSE_SECONDS)
+            try:
+                await self.ring.load(self.ulak.store)
+            except Error as error:
+                log.warning("keys_not_read", error=str(error))
+
+
+def build_app(ulak: Ulak, *, local: Key | None = None) -> Door:
+    """The ASGI application over an open Ulak. `local` is a key of this process, for the command line beside it."""
+    return Door(ulak, local=local)

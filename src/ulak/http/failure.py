@@ -1,0 +1,126 @@
+"""One table from errors to HTTP, and the few errors that only a door can have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from pydantic.alias_generators import to_camel
+
+from ulak import errors
+from ulak.masking import mask_text
+
+
+class Unauthenticated(errors.Error):
+    """This needs an API key; send it as `Authorization: Bearer ulak_…` (make one with `ulak keys create`)."""
+
+
+class Forbidden(errors.Error):
+    """This API key may not do that."""
+
+
+class TooLarge(errors.Error):
+    """The body is larger than http.max_body_bytes; send less at a time."""
+
+
+class Stopping(errors.Unavailable):
+    """This Ulak is stopping; ask another instance, or ask again when it is back."""
+
+    def __init__(self) -> None:
+        super().__init__((type(self).__doc__ or "").strip())
+
+
+class Busy(errors.Unavailable):
+    """Too many requests are in progress (http.max_concurrent_requests); try again shortly."""
+
+    def __init__(self) -> None:
+        super().__init__((type(self).__doc__ or "").strip())
+
+
+# The first class that fits, from the error's own class upwards.
+TABLE: dict[type[BaseException], tuple[int, str]] = {
+    errors.Invalid: (400, "invalid"),
+    Unauthenticated: (401, "unauthenticated"),
+    Forbidden: (403, "forbidden"),
+    errors.NotFound: (404, "not_found"),
+    errors.Conflict: (409, "conflict"),
+    TooLarge: (413, "too_large"),
+    errors.Refused: (429, "refused"),
+    errors.Misconfigured: (500, "misconfigured"),
+    errors.Unavailable: (503, "unavailable"),
+    BaseException: (500, "internal"),
+}
+INTERNAL_MESSAGE = "Something went wrong here; the log has the details."
+RETRY_AFTER_SECONDS = 1.0
+
+
+class Field(msgspec.Struct):
+    field: str
+    message: str
+
+
+class Problem(msgspec.Struct, omit_defaults=True):
+    """What every refused or failed request is answered with."""
+
+    error: str
+    message: str
+    fields: list[Field] | None = None
+
+
+def answer_to(error: BaseException) -> tuple[int, Problem, dict[str, str]]:
+    """Status, body and extra headers. What is unexpected shows nothing of the inside."""
+    status, code = next(TABLE[known] for known in type(error).__mro__ if known in TABLE)
+    if code == "internal":
+        return status, Problem(code, INTERNAL_MESSAGE), {}
+    return status, Problem(code, mask_text(str(error)), _fields(error)), _headers(status, error)
+
+
+def _fields(error: BaseException) -> list[Field] | None:
+    if not isinstance(error, errors.Invalid):
+        return None
+    return [Field(to_camel(name), mask_text(text)) for name, text in error.fields]
+
+
+def _headers(status: int, error: BaseException) -> dict[str, str]:
+    if status == 401:
+        return {"www-authenticate": "Bearer"}
+    if status == 413:
+        return {"connection": "close"}  # the rest of the body is not waited for
+    if status in {429, 503}:
+        seconds = getattr(error, "retry_after_seconds", None) or RETRY_AFTER_SECONDS
+        return {"retry-after": str(max(round(seconds), 1))}
+    return {}
+
+
+def encoded(error: BaseException) -> tuple[int, bytes, dict[str, str]]:
+    status, problem, headers = answer_to(error)
+    return status, msgspec.json.encode(problem), headers
+
+
+def invalid_from(error: Exception) -> errors.Invalid:
+    """A decoder's complaint as ours, with the field that it is about."""
+    text = str(error)
+    reason, _, place = text.partition(" - at ")
+    name = place.strip("`").removeprefix("$").lstrip(".") if place else _named(text)
+    fields = [(name, reason)] if name else []
+    return errors.Invalid(
+        "the body is not as expected" if fields else f"the body can't be read: {reason}", fields=fields
+    )
+
+
+def _named(text: str) -> str:
+    """`Object missing required field `kind`` names its field in backticks."""
+    return text.split("`")[1] if text.startswith(("Object missing", "Object contains")) else ""
+
+
+Headers = list[tuple[bytes, bytes]]
+
+
+def raw(headers: dict[str, str]) -> Headers:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a problem, for the OpenAPI document."""
+    _, components = msgspec.json.schema_components([Problem, Field], ref_template="#/components/schemas/{name}")
+    return components

@@ -1,0 +1,158 @@
+"""The front: pure ASGI. Exact-match hot routes first, FastAPI for the rest; guarded and measured in one place."""
+
+from __future__ import annotations
+
+import time
+
+import structlog
+
+from ulak.errors import Error
+from ulak.http.caller import SCOPE_OF_CALLER
+from ulak.http.failure import TooLarge, encoded, raw
+from ulak.http.guard import Guard
+from ulak.http.hot import JSON_HEADERS, App, HotRoute, Message, Receive, Scope, Send, reply
+from ulak.http.meter import Meter
+
+log = structlog.get_logger("ulak.http")
+
+
+class Front:
+    def __init__(self, guard: Guard, hot: list[HotRoute], inner: App, meter: Meter) -> None:
+        self._guard = guard
+        self._hot = {(route.method, route.path): route for route in hot}
+        self._inner = inner
+        self._meter = meter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._request(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+        else:
+            await self._inner(scope, receive, send)
+
+    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        meter = self._meter
+        meter.in_flight += 1
+        route = self._hot.get((scope["method"], scope["path"]))
+        status = 499  # the client went away, or the server stops: nothing was answered
+        try:
+            if route is None:
+                status = await self._rest(scope, receive, send)
+            else:
+                status = await self._fast(route, scope, receive, send)
+        finally:
+            meter.in_flight -= 1
+            meter.observe(
+                scope["method"], _label(scope) if route is None else route.path, status, time.perf_counter() - began
+            )
+
+    async def _fast(self, route: HotRoute, scope: Scope, receive: Receive, send: Send) -> int:
+        try:
+            caller, exact = self._guard.admit(scope)
+            caller.need(route.scope)
+            return await route.endpoint(
+                scope, receive if exact else _bounded(receive, self._guard.max_body), send, caller
+            )
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is answered by the table
+            return await _refuse(send, error, scope)
+
+    async def _rest(self, scope: Scope, receive: Receive, send: Send) -> int:
+        sent = _Sent(send)
+        try:
+            scope[SCOPE_OF_CALLER], exact = self._guard.admit(scope)
+            # The whole body is taken here, since FastAPI would turn our refusal of a large one into its own.
+            replayed = (
+                receive
+                if exact and not _has_body(scope)
+                else _replay(await _body(receive, self._guard.max_body), receive)
+            )
+            await self._inner(scope, replayed, sent)
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is answered by the table
+            if sent.status == 0:
+                return await _refuse(send, error, scope)
+            _tell(error, scope)
+        return sent.status
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            scope[SCOPE_OF_CALLER], _ = self._guard.admit(scope)
+        except Error:
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        await self._inner(scope, receive, send)
+
+
+class _Sent:
+    """Remembers the status that went out."""
+
+    __slots__ = ("_send", "status")
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)
+
+
+def _has_body(scope: Scope) -> bool:
+    return any(name == b"content-length" and value != b"0" for name, value in scope["headers"])
+
+
+async def _body(receive: Receive, most: int) -> bytes:
+    chunks = bytearray()
+    while True:
+        message = await receive()
+        chunks += message.get("body", b"")
+        if len(chunks) > most:
+            raise TooLarge
+        if not message.get("more_body", False):
+            return bytes(chunks)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    waiting = [body]
+
+    async def replayed() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
+
+    return replayed
+
+
+def _bounded(receive: Receive, most: int) -> Receive:
+    """For a body that does not say its length."""
+    seen = 0
+
+    async def bounded() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > most:
+            raise TooLarge
+        return message
+
+    return bounded
+
+
+async def _refuse(send: Send, error: Exception, scope: Scope) -> int:
+    status, body, headers = encoded(error)
+    _tell(error, scope)
+    return await reply(send, status, body, JSON_HEADERS + raw(headers))
+
+
+def _tell(error: Exception, scope: Scope) -> None:
+    """Our own errors are told to the caller; the log is for what we did not expect."""
+    if not isinstance(error, Error):
+        log.error("request_failed", method=scope["method"], path=scope["path"], exc_info=error)
+
+
+def _label(scope: Scope) -> str:
+    """The route's pattern, never the path: paths have no end."""
+    return getattr(scope.get("route"), "path", "other")

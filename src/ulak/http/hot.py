@@ -1,0 +1,79 @@
+"""Hot routes: the few that take most of the load. They skip FastAPI and are listed in its OpenAPI all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+
+from ulak.errors import Invalid
+from ulak.http.caller import Caller
+from ulak.http.failure import Headers, invalid_from
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+# Answers the status that it has sent: so nobody has to wrap `send` to count it.
+Endpoint = Callable[[Scope, Receive, Send, Caller], Awaitable[int]]
+
+JSON_HEADERS: Headers = [(b"content-type", b"application/json")]
+
+
+@dataclass(frozen=True, slots=True)
+class HotRoute:
+    """One exact method and path. `request` and `response` are msgspec types; the OpenAPI schema is made from them."""
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    scope: str
+    summary: str
+    request: Any
+    response: Any
+    status: int = 202
+    description: str = ""
+    tag: str = ""
+    examples: dict[str, Any] = field(default_factory=dict)
+    statuses: tuple[int, ...] = (400, 401, 403, 413, 429, 503)
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """What a room adds to the door."""
+
+    hot: tuple[HotRoute, ...] = ()
+    routers: tuple[APIRouter, ...] = ()
+
+
+async def read_body(receive: Receive) -> bytes:
+    """The whole body. Its size is bounded by who hands out `receive`."""
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    while message.get("more_body", False):
+        message = await receive()
+        body += message.get("body", b"")
+    if message["type"] == "http.disconnect":
+        raise Invalid("the connection was closed before the body was complete")
+    return body
+
+
+async def reply(send: Send, status: int, body: bytes, headers: Headers = JSON_HEADERS) -> int:
+    await send(
+        {"type": "http.response.start", "status": status, "headers": [*headers, (b"content-length", b"%d" % len(body))]}
+    )
+    await send({"type": "http.response.body", "body": body})
+    return status
+
+
+def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    """A body as its type; what does not fit is told field by field."""
+    try:
+        return decoder.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise invalid_from(error) from error

@@ -1,0 +1,1 @@
+INSERT INTO api_key (id, name, digest, scopes, made_at) VALUES (:id, :name, :digest, :scopes, :made_at)

@@ -1,0 +1,95 @@
+"""Runs the door: a socket of its own, uvicorn with a bound on request heads, and signals left to who calls."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from ulak.errors import Conflict, Misconfigured
+from ulak.http.app import Door
+from ulak.settings import Http
+
+MOST_HEAD_BYTES = 65_536
+KEEP_ALIVE_SECONDS = 15
+LAST_ANSWERS_SECONDS = 3
+_HEAD_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
+    b'content-length: %d\r\n\r\n{"error":"head_too_large","message":"the request line and headers are too large"}'
+)
+_BODY_BYTES = len(_HEAD_TOO_LARGE.partition(b"\r\n\r\n")[2])
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's parser keeps a head that never ends in memory; this one hangs up."""
+
+    _head_bytes = 0
+
+    def data_received(self, data: bytes) -> None:
+        self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_bytes > MOST_HEAD_BYTES and not self.transport.is_closing():
+            self.transport.write(_HEAD_TOO_LARGE % _BODY_BYTES)
+            self.transport.close()
+
+    def on_headers_complete(self) -> None:
+        self._head_bytes = -1 << 62  # what follows is body, and the guard counts that
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._head_bytes = 0
+        super().on_message_complete()
+
+
+class Server(uvicorn.Server):
+    """uvicorn without its signal handlers: a stop begins with Ulak, not with the sockets."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listen(settings: Http) -> socket.socket:
+    """The listening socket, taken before anything else is started."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise _explained(error, settings) from None
+    return listener
+
+
+def _explained(error: OSError, settings: Http) -> Exception:
+    place = f"{settings.host}:{settings.port}"
+    if error.errno == errno.EADDRINUSE:
+        return Conflict(f"{place} is taken by another process; stop it, or choose another port: --set http.port=PORT")
+    return Misconfigured(f"can't listen on {place}: {error.strerror or error}; check http.host and http.port")
+
+
+def address_of(listener: socket.socket) -> str:
+    """Where this machine reaches the door: one that listens everywhere is reached on loopback."""
+    host, port = listener.getsockname()[:2]
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
+    return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
+
+
+def make_server(door: Door) -> Server:
+    config = uvicorn.Config(
+        door,
+        http=BoundedProtocol,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=LAST_ANSWERS_SECONDS,
+    )
+    return Server(config)

@@ -1,0 +1,164 @@
+"""What the wire shows: camelCase names, ids as strings, instants as text, payloads masked unless they may be seen."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, ClassVar
+
+from fastapi import Path, Query
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from ulak.clock import to_datetime
+from ulak.errors import NotFound
+from ulak.http.caller import Caller
+from ulak.masking import mask_text, mask_value
+from ulak.spine.event import EventRecord
+from ulak.spine.job import Entry, Record
+
+_LARGEST_ID = (1 << 63) - 1
+
+# 63-bit numbers do not survive JavaScript, so ids travel as text.
+Id = Annotated[str, Path(pattern=r"^[0-9]{1,19}$", description="The job's id.", examples=["869712345678901248"])]
+Cursor = Annotated[str | None, Query(pattern=r"^[0-9]{1,19}$", examples=["869712345678901248"])]
+Reveal = Annotated[bool, Query(description="Show payloads as they are; needs the scope `reveal`.")]
+
+
+class View(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", serialize_by_alias=True
+    )
+
+
+class EntryView(View):
+    """One step of a job's life."""
+
+    at: datetime
+    word: str
+    attempt: int
+    detail: dict[str, Any]
+
+
+class JobView(View):
+    id: str
+    kind: str
+    status: str
+    key: str | None
+    priority: str
+    attempt: int
+    crashes: int
+    accepted_at: datetime
+    due_at: datetime | None
+    started_at: datetime | None
+    settled_at: datetime | None
+    expires_at: datetime | None
+    unique_key: str | None
+
+
+class JobDetail(JobView):
+    """A job with its payload, its result or cause, and everything that happened to it."""
+
+    payload: Any
+    detail: Any
+    timeline: list[EntryView]
+
+
+class DeadView(JobView):
+    error_class: str
+    cause: str
+    payload: Any
+
+
+class EventView(View):
+    """`seq` is the cursor: read on from it and nothing is missed or seen twice."""
+
+    seq: int
+    at: datetime
+    name: str
+    job: str | None
+    kind: str
+    data: Any
+
+
+def number(identifier: str, what: str = "job") -> int:
+    """An id from the wire. One that is too large was never ours."""
+    found = int(identifier)
+    if found > _LARGEST_ID:
+        raise NotFound(f"no {what} {identifier}")
+    return found
+
+
+def cursor(text: str | None) -> int | None:
+    return None if text is None else min(int(text), _LARGEST_ID)
+
+
+def revealing(caller: Caller, *, reveal: bool) -> bool:
+    if reveal:
+        caller.need("reveal")
+    return reveal
+
+
+def payload_view(payload: Any, *, reveal: bool) -> Any:
+    return payload if reveal else mask_value("", payload)
+
+
+def _fields(record: Record, *, reveal: bool) -> dict[str, Any]:
+    text = str if reveal else mask_text
+    return {
+        "id": str(record.id),
+        "kind": record.kind,
+        "status": record.status,
+        "key": None if record.key is None else text(record.key),
+        "priority": record.priority.name,
+        "attempt": record.attempt,
+        "crashes": record.crashes,
+        "unique_key": None if record.unique_key is None else text(record.unique_key),
+        **{name: _instant(getattr(record, name)) for name in _INSTANTS},
+    }
+
+
+_INSTANTS = ("accepted_at", "due_at", "started_at", "settled_at", "expires_at")
+
+
+def _instant(millis: int | None) -> datetime | None:
+    return None if millis is None else to_datetime(millis)
+
+
+def job_view(record: Record) -> JobView:
+    return JobView(**_fields(record, reveal=False))
+
+
+def job_detail(record: Record, *, reveal: bool) -> JobDetail:
+    return JobDetail(
+        **_fields(record, reveal=reveal),
+        payload=payload_view(record.payload, reveal=reveal),
+        detail=payload_view(record.detail, reveal=reveal),
+        timeline=[_entry_view(entry, reveal=reveal) for entry in record.timeline],
+    )
+
+
+def _entry_view(entry: Entry, *, reveal: bool) -> EntryView:
+    detail = {name: _instant(value) if name == "until" else value for name, value in entry.detail.items()}
+    shown = detail if reveal else {name: mask_value("", value) for name, value in detail.items()}
+    return EntryView(at=to_datetime(entry.at), word=entry.word, attempt=entry.attempt, detail=shown)
+
+
+def dead_view(record: Record, error_class: str, *, reveal: bool) -> DeadView:
+    cause = str(record.detail)
+    return DeadView(
+        **_fields(record, reveal=reveal),
+        error_class=error_class,
+        cause=cause if reveal else mask_text(cause),
+        payload=payload_view(record.payload, reveal=reveal),
+    )
+
+
+def event_view(event: EventRecord) -> EventView:
+    return EventView(
+        seq=event.seq,
+        at=to_datetime(event.at),
+        name=event.name,
+        job=str(event.job) if event.job else None,
+        kind=mask_text(event.kind),
+        data=mask_value("", event.data),
+    )
