@@ -1,4 +1,4 @@
-"""The seam behind the engine: where work runs. The worker processes of this machine are one; a cluster can be another."""
+"""The seam behind the engine: where work runs. The worker processes of this machine are one place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Shutdown:
 
 
 class Backend(Protocol):
-    """Runs work and calls `work.finish(work, outcome)` exactly once for each; ids, attempts and results stay with us."""
+    """Runs work and calls `work.finish(work, outcome)` once for each; ids, attempts and results stay with us."""
 
     def submit(self, work: Work) -> None:
         """Never blocks. Raises Refused when no more may wait, Unavailable when closing."""

@@ -53,7 +53,7 @@ def settle_call(work: Work, outcome: Outcome) -> None:
     if outcome.status is TaskStatus.SUCCESS:
         try:
             value = loads(outcome.blob)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome
             future.settle(None, unloadable(work.name, error))
         else:
             future.settle(value)
@@ -66,7 +66,7 @@ def settle_call(work: Work, outcome: Outcome) -> None:
 def failure(name: str, blob: bytes) -> BaseException:
     try:
         return uncarry(blob)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome
         return unloadable(name, error)
 
 

@@ -1,4 +1,4 @@
-"""How work and its outcome cross the pipe: the verbs, the codes, and exceptions as bytes that are sure to load again."""
+"""How work and its outcome cross the pipe: verbs, codes, and exceptions as bytes that are sure to load again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def carry(error: BaseException) -> bytes:
         blob = dumps((error, text), PROTOCOL)
         loads(blob)
         return blob
-    except Exception:
+    except Exception:  # noqa: BLE001 - whatever a task raises is its outcome
         stand_in = UnpicklableResult(f"{type(error).__qualname__}: {error} (the exception itself cannot be pickled)")
         return dumps((stand_in, text), PROTOCOL)
 

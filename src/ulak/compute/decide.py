@@ -26,15 +26,17 @@ AnyHand = TypeVar("AnyHand", bound=Loaded)
 
 def share(waiting: int, hands: Sequence[AnyHand]) -> list[tuple[AnyHand, int]]:
     """Least loaded first, ties by longest idle; what waits is spread evenly, in one batch per worker."""
-    shares: list[tuple[AnyHand, int]] = []
     order = sorted((hand for hand in hands if hand.room > 0), key=lambda hand: (hand.load, hand.idle_since))
-    for place, hand in enumerate(order):
-        count = min(hand.room, math.ceil(waiting / (len(order) - place)))
-        if count <= 0:
-            break
-        shares.append((hand, count))
-        waiting -= count
-    return shares
+    rooms, left = [hand.room for hand in order], min(waiting, sum(hand.room for hand in order))
+    counts = [0] * len(order)
+    while left:
+        each = math.ceil(left / sum(room > 0 for room in rooms))
+        for place, room in enumerate(rooms):
+            count = min(room, each, left)
+            counts[place] += count
+            rooms[place] -= count
+            left -= count
+    return [(hand, count) for hand, count in zip(order, counts, strict=True) if count]
 
 
 def ahead(pace_seconds: float | None) -> int:

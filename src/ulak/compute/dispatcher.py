@@ -10,6 +10,7 @@ import os
 import select
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
@@ -53,6 +54,7 @@ class Dispatcher:
         self._deep: set[Hand] = set()  # have work sent ahead
         self._waiters: deque[Callable[[], None]] = deque()  # want room in a line
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        weakref.finalize(self, os.close, self._bell)  # not earlier: a late `wake` must not ring somebody else's
         self._poll = select.epoll()
         self._poll.register(self._bell, select.EPOLLIN)
         self._wanted: set[TaskType] = set()
@@ -80,9 +82,8 @@ class Dispatcher:
                 raise Refused(f"{line.depth} {kind.value} tasks wait already; submit later or raise input_capacity")
             self.unfinished += 1
             self.counts["total_put"] += 1
-            idle = self.idle[kind]
-            if idle and not line.depth and not line.suspects:
-                self.give(next(iter(idle)), [work])
+            if not line.depth and not line.suspects and (hand := self._free_hand(kind)):
+                self.give(hand, [work])
                 return
             line.put(work)
             if kind not in self._wanted:
@@ -210,6 +211,16 @@ class Dispatcher:
                 if works := line.take(share):
                     self.give(hand, works)
 
+    def _free_hand(self, kind: TaskType) -> Hand | None:
+        """Who could start it now: the longest idle, or of the IO workers the least loaded with a free thread."""
+        idle = self.idle[kind]
+        if idle:
+            return next(iter(idle))
+        if kind is TaskType.CPU_BOUND:
+            return None
+        free = [hand for hand in self.fleet.crews.get(kind, ()) if hand.room > 0 and hand.load < hand.hands]
+        return min(free, key=lambda hand: hand.load, default=None)
+
     def _feed_suspects(self, kind: TaskType, line: Line) -> None:
         while line.suspects and (idle := self.idle[kind]):
             work = line.suspects.popleft()
@@ -260,10 +271,9 @@ class Dispatcher:
             self._keep_house()
         self._warden.close_nursery()
         self._poll.close()
-        os.close(self._bell)
 
     def _pause(self) -> float:
-        """How long to sleep when nothing happens: until the next timer, or until a deep worker's silence is suspicious."""
+        """How long to sleep when nothing happens: to the next timer, or until a deep worker's silence is suspicious."""
         pause = self.timers.pause(monotonic())
         return _SILENCE_SECONDS if self._deep and pause > _SILENCE_SECONDS else pause
 

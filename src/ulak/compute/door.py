@@ -1,4 +1,4 @@
-"""The way in when the input is full: block, refuse, or wait for a while; and the same without blocking the event loop."""
+"""The way in when the input is full: block, refuse, or wait for a while; also without blocking an event loop."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Door:
     def __init__(self, backend: Backend, when_full: str) -> None:
         self._backend = backend
         self._submit = backend.submit
+        self.waiting = 0  # submitters without room; only for show
         self._wait_seconds = 0.0 if when_full == "reject" else None
 
     def enter(self, work: Work, wait_seconds: float | None = None) -> None:
@@ -40,8 +41,10 @@ class Door:
         left = None if until is None else until - monotonic()
         if left is None or left > 0:
             room = threading.Event()
+            self.waiting += 1
             self._backend.when_room(room.set)
             room.wait(left)
+            self.waiting -= 1
 
     async def enter_async(self, work: Work) -> None:
         while True:
@@ -60,5 +63,9 @@ class Door:
             with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
                 loop.call_soon_threadsafe(room.set)
 
+        self.waiting += 1
         self._backend.when_room(tell)
-        await room.wait()
+        try:
+            await room.wait()
+        finally:
+            self.waiting -= 1

@@ -12,7 +12,7 @@ from concurrent.futures import as_completed
 from dataclasses import replace
 from itertools import count
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from ulak.clock import Clock, SystemClock
 from ulak.compute import lazy_main
@@ -78,6 +78,7 @@ class Engine:
     def completed(self, task_ids: Iterable[str], timeout: float | None = None) -> Iterator[Result]:
         """The results of a batch in the order in which they come."""
         unfinished: dict[Any, str] = {}
+        future: Any
         for task_id in task_ids:
             if future := self._tasks.future(task_id):
                 unfinished[future] = task_id
@@ -100,12 +101,12 @@ class Engine:
         return self.accept(self._options, function, args, kwargs)
 
     def map(self, function: Callable[..., Any], *iterables: Iterable[Any], **how: Any) -> Iterator[Any]:
-        """Like the built-in map, on all workers; `progress=True` shows a bar, `chunk_size` fixes the size of batches."""
+        """Like the built-in map, on all workers. `progress=True` shows a bar, `chunk_size` fixes the batches' size."""
         return map_calls(self, self._options, function, iterables, **how)
 
     async def run(self, what: Task | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Await a task's Result or a callable's value. Cancelling the awaiting ends the work, running or not."""
-        return await self._run(self._options, what, args, kwargs)
+        return await self.run_with(self._options, what, args, kwargs)
 
     def using(
         self,
@@ -133,7 +134,7 @@ class Engine:
     ) -> Future:
         try:
             body = self._calls.one(function, args, kwargs)
-        except Exception as error:  # what cannot be pickled is the future's failure, as with the stdlib's executors
+        except Exception as error:  # what cannot be pickled is the future's failure, as with the stdlib's executors  # noqa: BLE001
             return _failed(error)
         work = self._work(options, body)
         self._door.enter(work)
@@ -142,7 +143,7 @@ class Engine:
     def accept_chunk(self, options: Options, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> Future:
         try:
             body = self._calls.chunk(function, calls)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a task raises is its outcome
             return _failed(error)
         work = self._work(options, body)
         self._door.enter(work)
@@ -155,7 +156,7 @@ class Engine:
         future.canceller = self._withdraw
         return work
 
-    async def _run(self, options: Options, what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def run_with(self, options: Options, what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(what, Task):
             with self._tasks.registered(what) as work:
                 await self._door.enter_async(work)
@@ -181,6 +182,11 @@ class Engine:
     def worker_count(self) -> int:
         return self.settings.cpu_workers or usable_cpus()
 
+    @property
+    def waiting_for_room(self) -> int:
+        """How many submitters wait for room in a full input."""
+        return self._door.waiting
+
     def metrics(self) -> dict[str, dict[str, Any]]:
         """What every component has counted."""
         return {**self._backend.metrics(), "output_queue": self._results.metrics()}
@@ -190,14 +196,14 @@ class Engine:
         return self._backend.status()
 
     def close(self, drain_seconds: float | None = None) -> Shutdown:
-        """Take no more work, wait up to `drain_seconds` (the setting, unless given) for the rest, then end everything."""
+        """Take no more work, wait up to `drain_seconds` (or the setting) for the rest, then end everything."""
         seconds = self.settings.drain_seconds if drain_seconds is None else drain_seconds
         _open_engines.discard(self)
         report = self._backend.close(None if seconds == FOREVER else seconds)
         self._results.close()
         return report
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -221,7 +227,7 @@ class Chosen:
         return map_calls(self._engine, self._options, function, iterables, **how)
 
     async def run(self, what: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        return await self._engine._run(self._options, what, args, kwargs)
+        return await self._engine.run_with(self._options, what, args, kwargs)
 
 
 def _failed(error: Exception) -> Future:

@@ -1,4 +1,4 @@
-"""The workers: how many of each kind, the spare, births, deaths and replacements. Called under the dispatcher's lock."""
+"""The workers: how many of each kind, the spare, births, deaths, replacements. Called under the dispatcher's lock."""
 
 from __future__ import annotations
 

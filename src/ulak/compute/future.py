@@ -1,9 +1,9 @@
 """A concurrent.futures.Future that costs next to nothing until it is waited for in a way that needs more.
 
-The stdlib's makes a lock and a condition at once; with tiny tasks that is a large part of their price. Here the condition
-is made when somebody asks for it (callbacks, `wait`, a second waiter). One atomic dictionary operation decides whether
-the outcome or the condition came first, so an outcome without a condition needs no lock, and one with it takes the
-stdlib's own path. The first thread in `result()` parks on a bare lock.
+The stdlib's makes a lock and a condition at once; with tiny tasks that is a large part of their price. Here the
+condition is made when somebody asks for it (callbacks, `wait`, a second waiter). One atomic dictionary operation
+decides whether the outcome or the condition came first, so an outcome without a condition needs no lock, and one with
+it takes the stdlib's own path. The first thread in `result()` parks on a bare lock.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Future(StdFuture[Any]):
         self._done_callbacks: list[Any] = []
 
     @property
-    def _condition(self) -> threading.Condition:
+    def _condition(self) -> threading.Condition:  # type: ignore[override]
         made = self.__dict__.get("_settling")
         if made is None:
             made = self.__dict__.setdefault("_settling", threading.Condition())
@@ -63,7 +63,7 @@ class Future(StdFuture[Any]):
         return super().result(timeout)
 
     def _park(self, timeout: float | None) -> bool:
-        """Wait on a bare lock: True when over. Who finds another's lock there, or no time left, does as the stdlib does."""
+        """Wait on a bare lock, True when it is over; False for who finds another's lock there."""
         lock = allocate_lock()
         lock.acquire()
         if self.__dict__.setdefault("_parked", lock) is not lock:

@@ -55,7 +55,7 @@ class Line:
 
     def drain(self) -> list[Work]:
         """Everything that waits, taken out."""
-        places = (self.suspects, self.delayed, *self._levels)
+        places: tuple[deque[Work] | set[Work], ...] = (self.suspects, self.delayed, *self._levels)
         works = [work for place in places for work in place if work.state in (QUEUED, ASIDE)]
         for place in places:
             place.clear()

@@ -47,7 +47,7 @@ def map_calls(
     total = min(sizes) if len(sizes) == len(iterables) else None
     pace = Pace(chunk_size, total, engine.worker_count)
     values = _run(engine, options, function, zip(*iterables, strict=False), pace)
-    return _shown(values, total, label or getattr(function, "__name__", "map")) if progress else values
+    return _shown(values, total, label or str(getattr(function, "__name__", "map"))) if progress else values
 
 
 def _run(
@@ -72,7 +72,7 @@ def _run(
 
 
 def unchunk(function: Callable[..., Any], chunks: list[Future], timeout: float | None) -> Iterator[Any]:
-    """The values of chunks that are all on their way, in order; the timeout counts from now, not from the first `next`."""
+    """The values of chunks that are all on their way, in order; the timeout counts from this call."""
     until = None if timeout is None else monotonic() + timeout
 
     def values() -> Iterator[Any]:

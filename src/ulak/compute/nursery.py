@@ -121,9 +121,10 @@ class Nursery:
         for own in (self._control, self._ear, self._tongue):
             own.close()
         gc.unfreeze()
-        worker.main(*descriptors, self._main_module)
+        pipe, page, bell = descriptors
+        worker.main(pipe, page, bell, self._main_module)
 
-    def _tell(self, *words: object) -> None:
+    def _tell(self, *words: Any) -> None:
         try:
             self._control.send(marshal.dumps(words))
         except OSError:
@@ -145,7 +146,7 @@ def _signal_group(pid: int, number: int) -> None:
 
 
 def _prepare(preparation: dict[str, Any]) -> dict[str, Any]:
-    """Stand where the engine stands (directory, path, arguments); its main module is left to the worker that needs it."""
+    """Stand where the engine stands (directory, path, arguments); its main module is left to who needs it."""
     main_module = {key: preparation.pop(key) for key in list(preparation) if key.startswith("init_main")}
     spawn.prepare(preparation)
     return main_module

@@ -16,14 +16,11 @@ from multiprocessing import spawn
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
-_START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
-    "from ulak.compute.nursery import main; main(int(sys.argv[1]))"
-)
+_BOOTSTRAP = os.path.join(os.path.dirname(__file__), "bootstrap.py")
 
 
 def die_with_parent(number: int) -> None:
-    """Ask the kernel for this signal when the parent *thread* ends; only Linux knows it, elsewhere the pipe's end tells."""
+    """Ask the kernel for this signal when the parent *thread* ends. Only Linux can; elsewhere the pipe's end tells."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
@@ -48,8 +45,8 @@ class NurseryLink:
         self._send(("prepare", _preparation()))
 
     def _start(self, descriptor: int) -> subprocess.Popen[bytes]:
-        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-        command = [sys.executable, *flags, "-c", _START, str(descriptor), json.dumps(sys.path)]
+        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001 - as multiprocessing does
+        command = [sys.executable, *flags, _BOOTSTRAP, str(descriptor), json.dumps(sys.path)]
         return subprocess.Popen(command, pass_fds=[descriptor], stdin=subprocess.DEVNULL, start_new_session=True)
 
     @property

@@ -132,7 +132,7 @@ def _result(task_id: str, blob: bytes) -> Result:
     if status is TaskStatus.SUCCESS:
         try:
             data = loads(value)
-        except BaseException as trouble:
+        except BaseException as trouble:  # noqa: BLE001 - whatever a task raises is its outcome
             status, error = TaskStatus.FAILED, str(unloadable(f"task {task_id}", trouble))
     elif status is TaskStatus.FAILED:
         cause = failure(f"task {task_id}", value)

@@ -36,7 +36,7 @@ class Runner:
         try:
             function, args = loads(self._role.initializer)
             function(*args)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome
             return NOT_READY, ERROR, carry(error), None
         return None
 
@@ -47,11 +47,11 @@ class Runner:
             return (number, *self._ready_scripts().run(*message[2:]))
         try:
             value = self._call(verb, message)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome
             return number, ERROR, carry(error), None
         try:
             return number, OK, dumps(value, PROTOCOL), None
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome
             return number, ERROR, carry(unpicklable(value, error)), None
 
     def _call(self, verb: int, message: tuple[Any, ...]) -> Any:
@@ -74,7 +74,8 @@ class Runner:
 
     def _ready_scripts(self) -> Scripts:
         if self._scripts is None:
-            self._scripts = Scripts(self._role.name, self._role.script_root, self._role.capture_bytes)
+            role = self._role
+            self._scripts = Scripts(role.name, role.script_root, role.capture_bytes, alone=role.threads == 0)
         return self._scripts
 
 
@@ -85,7 +86,7 @@ def run_chunk(function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> tup
     began = monotonic()
     try:
         for args in calls:
-            values.append(function(*args))
-    except BaseException as raised:
+            values.append(function(*args))  # noqa: PERF401 - what was done before an error counts
+    except BaseException as raised:  # noqa: BLE001 - whatever a task raises is its outcome
         error = carry(raised)
     return values, error, monotonic() - began

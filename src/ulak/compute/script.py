@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import os
 from pathlib import Path
 from pickle import dumps, loads
-from types import CodeType
+from types import CodeType, CoroutineType
 from typing import Any, NamedTuple
 
 from ulak.clock import SystemClock
@@ -41,9 +39,9 @@ class Compiled(NamedTuple):
 class Scripts:
     """One worker's scripts."""
 
-    def __init__(self, worker: str, root: str, capture_bytes: int) -> None:
+    def __init__(self, worker: str, root: str, capture_bytes: int, *, alone: bool) -> None:
         self._worker, self._root = worker, root
-        self._surroundings = Surroundings(capture_bytes)
+        self._surroundings = Surroundings(capture_bytes, alone=alone)
         self._known: dict[str, Compiled] = {}
 
     def run(self, path: str, params: bytes, task_id: str, attempt: int) -> tuple[Any, ...]:
@@ -59,11 +57,11 @@ class Scripts:
     def _outcome(self, path: str, params: bytes, context: ExecutionContext) -> tuple[int, bytes]:
         try:
             value = _execute(path, self._compiled(path), loads(params), context)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome
             return ERROR, carry(error)
         try:
             return OK, dumps(value, PROTOCOL)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome
             return ERROR, carry(unpicklable(value, error))
 
     def _compiled(self, path: str) -> Compiled:
@@ -96,8 +94,14 @@ def _execute(path: str, compiled: Compiled, params: Any, context: ExecutionConte
         if compiled.entry is None:
             return names.get("result")
         value = names[compiled.entry](*(params, context)[: compiled.arity])
-        return asyncio.run(value) if inspect.iscoroutine(value) else value
+        return _awaited(value) if isinstance(value, CoroutineType) else value
     except SystemExit as leaving:
         if leaving.code not in (None, 0):
             raise ScriptFailed(f"the script left with exit code {leaving.code}") from None
         return names.get("result")
+
+
+def _awaited(value: CoroutineType[Any, Any, Any]) -> Any:
+    import asyncio  # most scripts do without it, and it is slow to import
+
+    return asyncio.run(value)

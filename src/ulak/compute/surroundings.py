@@ -7,13 +7,15 @@ import sys
 from typing import Any
 
 from ulak.compute.capture import Capture, Router
+from ulak.compute.descriptors import Descriptors
 
 
 class Surroundings:
     """One worker's. With several threads, streams are each thread's own; the rest belongs to all of them."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, alone: bool) -> None:
         self._limit = limit
+        self._descriptors = Descriptors() if alone else None
         self._directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
         self._environment = os.environ.copy()
         # Comparing the table behind os.environ costs a microsecond, decoding a copy of it fifty.
@@ -27,11 +29,15 @@ class Surroundings:
         out, err = Capture(self._limit), Capture(self._limit)
         self._out.aim(out)
         self._err.aim(err)
+        if self._descriptors is not None:
+            self._descriptors.enter(out, err)
         return out, err
 
     def leave(self) -> None:
         self._out.aim(None)
         self._err.aim(None)
+        if self._descriptors is not None:
+            self._descriptors.leave()
         if sys.stdout is not self._out or sys.stderr is not self._err:
             self._put_streams()
         os.fchdir(self._directory)

@@ -179,7 +179,7 @@ class Warden:
             self._free(hand, reason)
 
     def _free(self, hand: Hand, reason: str) -> None:
-        """A process can be ended, a thread cannot: an IO worker is replaced and ends when its other threads are done."""
+        """A process can be ended, a thread cannot: an IO worker is replaced and ends when its others are done."""
         if hand.threads and hand.inflight:
             self.replace(hand)
             hand.doomed = True
@@ -220,7 +220,7 @@ class Warden:
             self.dismiss(hand)
 
     def dismiss(self, hand: Hand) -> None:
-        """Nothing is left for it to do: an idle worker leaves when its pipe closes; one with a stuck thread is ended."""
+        """It has nothing left to do: an idle worker leaves when its pipe closes, one with a stuck thread is ended."""
         if hand.doomed:
             self.end(hand, "a task could not be stopped")
         elif hand.ending is None:

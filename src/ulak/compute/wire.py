@@ -1,4 +1,4 @@
-"""Frames on a worker's pipe. Both ends are the same interpreter, so marshal carries the envelope; it is the cheapest."""
+"""Frames on a worker's pipe. Both ends are the same interpreter, so marshal, the cheapest, carries the envelope."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RECEIVE_BYTES = 65536  # below malloc's mmap threshold, which would cost a syste
 LARGEST_BYTES = 2**31 - 64  # marshal's own limit for one object
 
 
-def pack(message: object) -> bytes:
+def pack(message: Any) -> bytes:
     body = marshal.dumps(message)
     return _HEAD.pack(len(body)) + body
 

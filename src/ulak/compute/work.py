@@ -25,7 +25,7 @@ class ScriptTrace(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a piece of work ended. `blob` is the pickled value or exception; `error` is ours, when there was no run to ask."""
+    """How a piece of work ended. `blob` is the pickled value or exception; `error` is ours, when no run can tell."""
 
     status: TaskStatus
     blob: bytes = b""

@@ -1,4 +1,4 @@
-"""The worker process: takes messages from its pipe, runs them, sends outcomes back. It knows nothing of its siblings."""
+"""The worker process: takes messages from its pipe, runs them, sends outcomes. It knows nothing of its siblings."""
 
 from __future__ import annotations
 
@@ -204,7 +204,8 @@ def _serve(pipe: Pipe, marks: Marks, bell: int, main_module: dict[str, Any]) -> 
     runner = Runner(role)
     if trouble := runner.prepare():
         pipe.keep(trouble, 0.0)
-        return pipe.send()
+        pipe.send()
+        return
     hand = Crew(pipe, marks, runner, role.threads) if role.threads else Solo(pipe, marks, runner)
     threading.Thread(target=_attend, args=(bell, hand), name="steward", daemon=True).start()
     hand.serve(messages[1:])  # the first tasks may have come with the role

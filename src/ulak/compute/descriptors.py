@@ -1,0 +1,58 @@
+"""What a script's C code and child processes write to descriptors 1 and 2, which no Python stream sees.
+
+Each goes through a pipe. While a script runs a thread empties the pipes, so that a flood neither blocks the writer nor
+fills memory; what is left at the end is read at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+
+from ulak.compute.capture import Capture
+
+_READ_BYTES = 65536
+
+
+class Descriptors:
+    """For workers that run one script at a time: with several nobody could tell whose output it is."""
+
+    def __init__(self) -> None:
+        self._saved = os.dup(1), os.dup(2)
+        pipes = os.pipe(), os.pipe()
+        self._ends = tuple(read for read, _ in pipes)
+        self._inlets = tuple(write for _, write in pipes)
+        for end in self._ends:
+            os.set_blocking(end, False)
+        self._lock = threading.Lock()
+        self._captures: tuple[Capture, ...] = ()
+        threading.Thread(target=self._empty, name="output", daemon=True).start()
+
+    def enter(self, *captures: Capture) -> None:
+        self._captures = captures
+        for place, inlet in enumerate(self._inlets, 1):
+            os.dup2(inlet, place)
+
+    def leave(self) -> None:
+        for place, saved in enumerate(self._saved, 1):
+            os.dup2(saved, place)
+        for place in range(2):
+            self._read(place)
+        self._captures = ()
+
+    def _empty(self) -> None:
+        watch = select.poll()
+        for end in self._ends:
+            watch.register(end, select.POLLIN)
+        while True:
+            for end, _ in watch.poll():
+                self._read(self._ends.index(end))
+
+    def _read(self, place: int) -> None:
+        """Until the pipe is empty; what comes between scripts belongs to nobody."""
+        with self._lock, contextlib.suppress(BlockingIOError):
+            while data := os.read(self._ends[place], _READ_BYTES):
+                if self._captures:
+                    self._captures[place].write(data.decode("utf-8", "replace"))

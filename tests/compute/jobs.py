@@ -1,0 +1,177 @@
+"""What the tests let workers do. In a module of its own, so that workers can import it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+
+def echo(value=None):
+    return value
+
+
+def add(left, right=0):
+    return left + right
+
+
+def fail(message="no"):
+    raise ValueError(message)
+
+
+def pid():
+    return os.getpid()
+
+
+def environment(name):
+    return os.environ.get(name)
+
+
+def touch(path):
+    Path(path).touch()
+    return os.getpid()
+
+
+def hold(started, gate, value=None):
+    """Say that we run, then wait until the test opens the gate (a named pipe)."""
+    Path(started).write_text(str(os.getpid()))
+    Path(gate).read_bytes()
+    return value
+
+
+def hold_deaf(started, gate):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    return hold(started, gate)
+
+
+def hold_with_child(started, gate):
+    """A task with a process of its own, which must not outlive it."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(started).write_text(str(child.pid))
+    Path(gate).read_bytes()
+
+
+def append_line(path, line):
+    with open(path, "a") as file:  # one small write in append mode is atomic
+        file.write(f"{line}\n")
+    return line
+
+
+def note_then(path, line, action):
+    append_line(path, line)
+    return action()
+
+
+def meet(barrier_directory, me, count):
+    """Return only when `count` tasks are here at once."""
+    Path(barrier_directory, str(me)).touch()
+    deadline = time.monotonic() + 20
+    while len(os.listdir(barrier_directory)) < count:
+        if time.monotonic() > deadline:
+            raise TimeoutError("the others did not come")
+        threading.Event().wait(0.002)
+    return me
+
+
+def exit_python():
+    sys.exit(3)
+
+
+def exit_c():
+    os._exit(3)
+
+
+def abort():
+    signal.signal(signal.SIGABRT, signal.SIG_DFL)
+    os.abort()
+
+
+def segfault():
+    ctypes.string_at(0)
+
+
+def memory_error():
+    raise MemoryError("none left")
+
+
+def kill_self():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def crash_once(marker):
+    """Kill the worker the first time, succeed the second."""
+    if not os.path.exists(marker):
+        Path(marker).touch()
+        kill_self()
+    return "second time"
+
+
+def set_value(name, value):
+    os.environ[name] = value
+
+
+def a_lambda():
+    return lambda: None
+
+
+class Bomb:
+    """Does something bad at one of the four moments of an argument's or result's life."""
+
+    def __init__(self, action, when):
+        self.action, self.when = action, when
+
+    def __reduce__(self):
+        if self.when == "pickle":
+            self.action()
+        return _explode, (self.action, self.when)
+
+
+def _explode(action, when):
+    if when == "unpickle":
+        action()
+    return Bomb(action, "never")
+
+
+def unpickle_error():
+    raise RuntimeError("cannot be unpickled")
+
+
+def make_bomb(action, when):
+    return Bomb(action, when)
+
+
+class Stubborn(Exception):
+    """An exception that pickles but does not unpickle."""
+
+    def __init__(self, one, two):
+        super().__init__(one)
+        self.two = two
+
+
+def raise_stubborn():
+    raise Stubborn("a", "b")
+
+
+class UnpicklesNowhereElse:
+    """Loads in the worker, not in the process with the given number: the parent."""
+
+    def __init__(self, parent):
+        self.parent = parent
+
+    def __reduce__(self):
+        return _only_elsewhere, (self.parent,)
+
+
+def _only_elsewhere(parent):
+    if os.getpid() == parent:
+        raise RuntimeError("not in the parent")
+    return UnpicklesNowhereElse(parent)
+
+
+def result_for_parent(parent):
+    return UnpicklesNowhereElse(parent)

@@ -1,0 +1,228 @@
+"""Plain callables: submit, map, run, options, cancelling, bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import functools
+import os
+
+import pytest
+
+from tests.compute import jobs
+from tests.compute.conftest import eventually, is_alive
+from ulak.compute import Engine, TaskType, TimedOut
+from ulak.errors import Refused, Unavailable
+
+
+def test_call_runs_in_another_process_and_returns(engine):
+    assert engine.submit(jobs.add, 2, right=3).result() == 5
+    assert engine.submit(jobs.pid).result() != os.getpid()
+
+
+def test_exception_arrives_with_the_workers_traceback(engine):
+    error = engine.submit(jobs.fail, "wrong").exception()
+    assert isinstance(error, ValueError)
+    assert error.args == ("wrong",)
+    assert "jobs.py" in str(error.__cause__)
+
+
+def test_any_picklable_callable_will_do(engine):
+    assert engine.submit(functools.partial(jobs.add, 1), 2).result() == 3
+    assert engine.submit("a,b".split, ",").result() == ["a", "b"]
+    assert engine.submit(len, "abc").result() == 3
+
+
+def test_argument_that_cannot_be_pickled_fails_its_future_alone(engine):
+    assert engine.submit(jobs.echo, lambda: None).exception() is not None
+    assert engine.submit(lambda: None).exception() is not None
+    assert engine.submit(jobs.echo, 1).result() == 1
+
+
+def test_large_arguments_and_results_pass(engine):
+    blob = os.urandom(5_000_000)
+    assert engine.submit(jobs.echo, blob).result() == blob
+
+
+def test_many_calls_one_by_one_keep_their_results_apart(engine):
+    futures = [engine.submit(jobs.echo, number) for number in range(3000)]
+    assert [future.result() for future in futures] == list(range(3000))
+
+
+def test_io_calls_run_side_by_side_in_one_worker(engine, tmp_path):
+    io = engine.using(task_type=TaskType.IO_BOUND)
+    futures = [io.submit(jobs.meet, str(tmp_path), number, 4) for number in range(4)]
+    assert sorted(future.result() for future in futures) == [0, 1, 2, 3]
+    assert len({io.submit(jobs.pid).result() for _ in range(4)}) == 1
+
+
+def test_io_does_not_wait_behind_cpu(engine, gates):
+    held = [gates("a"), gates("b")]
+    futures = [engine.submit(jobs.hold, gate.started, gate.path) for gate in held]
+    assert engine.using(task_type=TaskType.IO_BOUND).submit(jobs.echo, 1).result() == 1
+    for gate in held:
+        gate.wait()
+        gate.open()
+    assert [future.result() for future in futures] == [None, None]
+
+
+def test_a_short_task_is_not_stuck_behind_a_long_one_sent_before_it(engine, gate):
+    for _ in range(300):
+        engine.submit(jobs.echo).result()  # the engine learns that tasks are tiny and sends them ahead
+    long = engine.submit(jobs.hold, gate.started, gate.path)
+    short = [engine.submit(jobs.echo, number) for number in range(200)]
+    assert [future.result() for future in short] == list(range(200))
+    assert not long.done()
+    gate.wait()
+    gate.open()
+    long.result()
+
+
+def test_cpu_workers_use_one_thread_in_numeric_libraries(engine):
+    assert engine.submit(jobs.environment, "OMP_NUM_THREADS").result() == "1"
+    assert engine.submit(jobs.environment, "OPENBLAS_NUM_THREADS").result() == "1"
+
+
+def test_map_gives_results_in_order(engine):
+    assert list(engine.map(jobs.add, range(5000), range(5000))) == [2 * number for number in range(5000)]
+    assert list(engine.map(jobs.echo, iter("abc"), chunk_size=2)) == ["a", "b", "c"]
+    assert list(engine.map(jobs.echo, [])) == []
+
+
+def test_map_gives_what_came_before_an_error_and_then_raises(engine):
+    values = engine.map(jobs.add, [1, 2, "three", 4], chunk_size=4)
+    assert [next(values), next(values)] == [1, 2]
+    with pytest.raises(TypeError):
+        next(values)
+
+
+def test_map_shows_a_progress_bar(engine, capsys):
+    assert list(engine.map(jobs.echo, range(10), progress=True, label="counting")) == list(range(10))
+    assert "counting" in capsys.readouterr().out
+
+
+async def test_run_is_awaited(engine):
+    assert await engine.run(jobs.add, 1, 2) == 3
+    with pytest.raises(ValueError, match="no"):
+        await engine.run(jobs.fail)
+    assert await asyncio.gather(*(engine.run(jobs.echo, number) for number in range(50))) == list(range(50))
+
+
+async def test_cancelling_the_awaiting_ends_the_work(engine, gate):
+    waiting = asyncio.create_task(engine.run(jobs.hold, gate.started, gate.path))
+    await asyncio.to_thread(gate.wait)
+    pid = gate.wait()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await asyncio.to_thread(eventually, lambda: not is_alive(pid))
+
+
+def test_timeout_ends_the_worker_and_its_children(engine, gate):
+    future = engine.using(timeout_seconds=1.0).submit(jobs.hold_with_child, gate.started, gate.path)
+    child = gate.wait()
+    with pytest.raises(TimedOut, match="longer than 1 s"):
+        future.result()
+    eventually(lambda: not is_alive(child))
+    assert engine.submit(jobs.echo, 1).result() == 1
+
+
+def test_a_task_deaf_to_sigterm_is_killed(engine, gate):
+    future = engine.using(timeout_seconds=0.3).submit(jobs.hold_deaf, gate.started, gate.path)
+    pid = gate.wait()
+    assert isinstance(future.exception(), TimedOut)
+    eventually(lambda: not is_alive(pid))
+
+
+def test_timeout_of_an_io_task_is_told_and_its_neighbours_finish(make_engine, gates):
+    engine, stuck, fine = make_engine(io_threads=4), gates("stuck"), gates("fine")
+    io = engine.using(task_type=TaskType.IO_BOUND)
+    neighbour = io.submit(jobs.hold, fine.started, fine.path, "fine")
+    fine.wait()
+    late = engine.using(task_type=TaskType.IO_BOUND, timeout_seconds=0.2).submit(jobs.hold, stuck.started, stuck.path)
+    assert isinstance(late.exception(), TimedOut)
+    old = fine.wait()
+    assert io.submit(jobs.pid).result() != old  # the replacement came first
+    fine.open()
+    assert neighbour.result() == "fine"
+    eventually(lambda: not is_alive(old))
+
+
+def test_cancelling_a_running_call_ends_it(engine, gate):
+    future = engine.submit(jobs.hold, gate.started, gate.path)
+    pid = gate.wait()
+    assert engine.cancel(future)
+    assert future.cancelled()
+    eventually(lambda: not is_alive(pid))
+    assert not engine.cancel(future)
+
+
+def test_a_waiting_call_is_cancelled_by_its_future(make_engine, gate, tmp_path):
+    engine = make_engine()
+    running = engine.submit(jobs.hold, gate.started, gate.path)
+    waiting = engine.submit(jobs.touch, str(tmp_path / "ran"))
+    gate.wait()
+    assert not running.cancel()
+    assert waiting.cancel()
+    with pytest.raises(concurrent.futures.CancelledError):
+        waiting.result()
+    gate.open()
+    running.result()
+    assert engine.submit(jobs.echo, 1).result() == 1
+    assert not (tmp_path / "ran").exists()
+
+
+def test_urgent_work_overtakes(make_engine, gate, tmp_path):
+    engine, log = make_engine(), str(tmp_path / "log")
+    held = engine.submit(jobs.hold, gate.started, gate.path)
+    gate.wait()
+    futures = [engine.using(priority=level).submit(jobs.append_line, log, level) for level in (3, 2, 1, 0)]
+    gate.open()
+    assert held.result() is None
+    concurrent.futures.wait(futures)
+    assert (tmp_path / "log").read_text().split() == ["0", "1", "2", "3"]
+
+
+def test_full_input_refuses_waits_or_blocks(make_engine, gate):
+    engine = make_engine(input_capacity=2, when_full="reject")
+    held = engine.submit(jobs.hold, gate.started, gate.path)
+    gate.wait()
+    kept = [engine.submit(jobs.echo, number) for number in range(2)]
+    with pytest.raises(Refused, match="wait already"):
+        engine.submit(jobs.echo)
+    assert engine.metrics()["input_queue"]["total_dropped"] == 1
+    assert engine.status()["input_queue"] == "full"
+    gate.open()
+    assert [held.result(), *(future.result() for future in kept)] == [None, 0, 1]
+
+
+def test_blocked_submit_goes_on_when_there_is_room(make_engine, gate):
+    engine = make_engine(input_capacity=1)
+    held = engine.submit(jobs.hold, gate.started, gate.path)
+    gate.wait()
+    first = engine.submit(jobs.echo, 1)
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        second = threads.submit(engine.submit, jobs.echo, 2)
+        eventually(lambda: engine.waiting_for_room)
+        assert not second.done()
+        gate.open()
+        assert second.result().result() == 2
+    assert [held.result(), first.result()] == [None, 1]
+
+
+async def test_full_input_does_not_block_the_event_loop(make_engine, gate):
+    engine = make_engine(input_capacity=1)
+    held = asyncio.create_task(engine.run(jobs.hold, gate.started, gate.path))
+    await asyncio.to_thread(gate.wait)
+    others = [asyncio.create_task(engine.run(jobs.echo, number)) for number in range(5)]
+    await asyncio.to_thread(eventually, lambda: engine.waiting_for_room)
+    gate.open()
+    assert await asyncio.gather(held, *others) == [None, 0, 1, 2, 3, 4]
+
+
+def test_a_closed_engine_takes_nothing():
+    engine = Engine(cpu_workers=1)
+    assert engine.close().drained
+    with pytest.raises(Unavailable):
+        engine.submit(jobs.echo)
+    assert engine.close().drained

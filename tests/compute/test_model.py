@@ -1,0 +1,73 @@
+"""Task and Result: the document's fields, there and back."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+
+from ulak.compute import ExecutionContext, Result, Task, TaskStatus, TaskType
+from ulak.errors import Invalid
+
+
+def test_task_has_the_documents_fields():
+    task = Task.create(script_path="/path/to/script.py", params={"value": 42}, task_type=TaskType.IO_BOUND)
+    assert task.to_dict() == {
+        "task_id": task.id,
+        "script_path": "/path/to/script.py",
+        "params": {"value": 42},
+        "task_type": "io_bound",
+        "max_retries": 3,
+    }
+    assert uuid.UUID(task.id)
+
+
+def test_task_survives_json():
+    task = Task.create("a.py", {"x": [1, None]}, TaskType.CPU_BOUND, 5, timeout_seconds=1.5, priority=0)
+    assert Task.from_dict(json.loads(json.dumps(task.to_dict()))) == task
+
+
+def test_task_of_the_document_needs_no_retries_field():
+    fields = {"task_id": "abc", "script_path": "script.py", "params": {"value": 42}, "task_type": "io_bound"}
+    assert Task.from_dict(fields).max_retries == 3
+
+
+@pytest.mark.parametrize("fields", [{"script_path": "a.py"}, {"task_id": "a", "script_path": "b", "task_type": "gpu"}])
+def test_incomplete_or_unknown_task_is_invalid(fields):
+    with pytest.raises(Invalid, match="task"):
+        Task.from_dict(fields)
+
+
+def test_negative_retries_are_invalid():
+    with pytest.raises(Invalid, match="max_retries"):
+        Task.create("a.py", max_retries=-1)
+
+
+def test_result_of_the_document_is_read():
+    fields = {
+        "task_id": "uuid",
+        "status": "SUCCESS",
+        "data": {"a": 1},
+        "error": None,
+        "started_at": "2024-01-01T12:00:00",
+        "completed_at": "2024-01-01T12:00:01",
+    }
+    result = Result.from_dict(fields)
+    assert result.is_success
+    assert {key: result.to_dict()[key] for key in fields} == fields
+
+
+def test_failed_result_has_an_error():
+    result = Result.failed("a", "it broke")
+    assert (result.status, result.error, result.is_success) == (TaskStatus.FAILED, "it broke", False)
+    assert Result.from_dict(result.to_dict()) == result
+
+
+def test_context_names_task_and_worker():
+    context = ExecutionContext(task_id="abc-123-def-456", worker_id="io-1")
+    assert (context.task_id, context.worker_id) == ("abc-123-def-456", "io-1")
+
+
+def test_only_pending_and_running_are_not_final():
+    assert [status for status in TaskStatus if not status.is_final] == [TaskStatus.PENDING, TaskStatus.RUNNING]
