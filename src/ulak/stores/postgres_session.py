@@ -209,7 +209,7 @@ class PostgresSession:
             except psycopg.OperationalError:
                 self.reopen()
 
-    def lost(self, error: Exception) -> bool:
+    def lost(self, error: BaseException) -> bool:
         """Whether the batch must run again as a whole: on a new connection, or because it met another one."""
         if isinstance(error, Contended):
             self._contended = error.keys
@@ -237,7 +237,7 @@ def translate(error: Exception) -> Exception:
         return Unavailable("the database took too long to answer; ask for less at a time")
     if isinstance(error, psycopg.IntegrityError):
         return Conflict(f"the database refused the change: {error}")
-    if isinstance(error, psycopg.DataError):
+    if isinstance(error, psycopg.DataError | psycopg.ProgrammingError):
         return Invalid(f"the database can't take this value: {error}")
     return Unavailable(f"the database failed: {error}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from psycopg import Cursor
@@ -33,7 +34,7 @@ class Effect(NamedTuple):
 
 @cache
 def _effect(statement: str) -> Effect:
-    writes = not statement.startswith("SELECT")
+    writes = not statement.startswith(("SELECT", "WITH RECURSIVE"))
     return Effect(writes, writes or "FOR UPDATE" in statement)
 
 
@@ -66,8 +67,9 @@ class PostgresTx(Tx):
         return self._cursor.fetchall() if self._cursor.description else []
 
     def each(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
+        """The rows go sorted by id: such statements look up each id's place, and locks are taken in one order."""
         if rows:
-            self.many(query, rows)
+            self.many(query, sorted(rows, key=itemgetter(query.postgres_parameters.index("id"))))
 
     def _execute(self, query: Query, parameters: dict[str, Any]) -> None:
         for name, pack in packers(query.postgres).items():

@@ -1,1 +1,1 @@
-UPDATE past SET detail = given.detail FROM unnest(:detail::text[], :id::bigint[]) AS given (detail, id) WHERE past.id = given.id
+UPDATE past SET detail = (:detail::text[])[width_bucket(id, :id::bigint[])] WHERE id = ANY(:id::bigint[])

@@ -1,2 +1,2 @@
-UPDATE job SET state = given.state, slot = given.slot
-FROM unnest(:state::bigint[], :slot::bigint[], :id::bigint[]) AS given (state, slot, id) WHERE job.id = given.id
+UPDATE job SET state = (:state::bigint[])[width_bucket(id, :id::bigint[])], slot = (:slot::bigint[])[width_bucket(id, :id::bigint[])]
+WHERE id = ANY(:id::bigint[])

@@ -1,2 +1,1 @@
-UPDATE job SET state = 0, slot = given.slot
-FROM unnest(:slot::bigint[], :id::bigint[]) AS given (slot, id) WHERE job.id = given.id
+UPDATE job SET state = 0, slot = (:slot::bigint[])[width_bucket(id, :id::bigint[])] WHERE id = ANY(:id::bigint[])

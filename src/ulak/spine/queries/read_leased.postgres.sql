@@ -1,2 +1,3 @@
+-- `state + 0` keeps the planner from a walk over all leases.
 SELECT id, epoch, kind, key, slot, prio, attempt, crashes, continuation, started_at, cancelled_at
-FROM job WHERE state = 2 AND id = ANY(:ids::bigint[]) ORDER BY id FOR UPDATE
+FROM job WHERE state + 0 = 2 AND id = ANY(:ids::bigint[]) ORDER BY id FOR UPDATE

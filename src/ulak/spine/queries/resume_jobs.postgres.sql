@@ -1,5 +1,6 @@
 UPDATE job
-SET state = given.state, due_at = given.due_at, owner = NULL, attempt = attempt - given.refund, started_at = NULL,
-    note = CASE WHEN length(coalesce(note, '')) < 16000 THEN coalesce(note, '') || given.entry ELSE note END
-FROM unnest(:state::bigint[], :due_at::bigint[], :refund::bigint[], :entry::text[], :id::bigint[]) AS given (state, due_at, refund, entry, id)
-WHERE job.id = given.id
+SET state = (:state::bigint[])[width_bucket(id, :id::bigint[])], due_at = (:due_at::bigint[])[width_bucket(id, :id::bigint[])],
+    owner = NULL, attempt = attempt - (:refund::bigint[])[width_bucket(id, :id::bigint[])], started_at = NULL,
+    note = CASE WHEN length(coalesce(note, '')) < 16000
+                THEN coalesce(note, '') || (:entry::text[])[width_bucket(id, :id::bigint[])] ELSE note END
+WHERE id = ANY(:id::bigint[])
