@@ -105,7 +105,7 @@ def claim(place: str, waiting: int, claims: int) -> list[float]:
         async with ulak:
             for _ in range(claims):
                 begins = time.perf_counter()
-                demand = Demand(ulak.store.owner, (Want(KIND, 100, (2,)),))
+                demand = Demand(ulak.store.owner, (Want(KIND, 100, (2,)),), 100, {"async": 100})
                 taken = await ulak.store.submit(claimer.verb, demand)
                 took.append(_ms_since(begins))
                 assert len(taken.leases) == 100

@@ -28,8 +28,11 @@ class Ids:
         self._lock = threading.Lock()
 
     def take(self, now: int) -> int:
+        earliest = (now - EPOCH_MILLIS) << _SEQUENCE_BITS
         with self._lock:
-            tick = max(self._tick, (now - EPOCH_MILLIS) << _SEQUENCE_BITS)
+            tick = self._tick
+            if tick < earliest:
+                tick = earliest
             self._tick = tick + 1
         return tick >> _SEQUENCE_BITS << (_NODE_BITS + _SEQUENCE_BITS) | self._node | tick & _LAST
 
