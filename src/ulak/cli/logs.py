@@ -37,6 +37,11 @@ def set_up(settings: Log) -> None:
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
+def set_up_quietly(settings: Log) -> None:
+    """For a command that prints its answer: only what went wrong is logged."""
+    set_up(settings.model_copy(update={"level": "warning"}))
+
+
 def _formatter(settings: Log, shared: list[Processor]) -> logging.Formatter:
     drawing: Any = structlog.processors.JSONRenderer() if settings.format == "json" else _console()
     return structlog.stdlib.ProcessorFormatter(

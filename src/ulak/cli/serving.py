@@ -10,9 +10,13 @@ from collections.abc import AsyncIterator
 import typer
 
 from ulak.app import Ulak
+from ulak.cli.beside import announced
 from ulak.cli.process import stopped_or_lost, tell_what_is_left
 from ulak.errors import Unavailable
-from ulak.http.app import Door, build_app
+from ulak.http.access import keys_required
+from ulak.http.app import build_app
+from ulak.http.caller import SCOPES
+from ulak.http.keys import make_key
 from ulak.http.server import Server, address_of, listen, make_server
 from ulak.masking import mask_url
 
@@ -34,10 +38,13 @@ async def serve_until(ulak: Ulak, stop: asyncio.Event) -> None:
 
 
 async def _serve(ulak: Ulak, listener: socket.socket, stop: asyncio.Event) -> Exception | None:
-    door = build_app(ulak)
+    address = address_of(listener)
+    local = make_key("command line", list(SCOPES), ulak.clock.now())
+    door = build_app(ulak, local=local.key)
     async with door.life(), _listening(make_server(door), listener):
-        _greet(ulak, address_of(listener))
-        await stopped_or_lost(ulak, stop)
+        with announced(ulak.store.name, address, local.token):
+            _greet(ulak, address)
+            await stopped_or_lost(ulak, stop)
         failure = ulak.loops.failure
         door.guard.stopping = True
         await ulak.close()
@@ -55,7 +62,7 @@ async def _listening(server: Server, listener: socket.socket) -> AsyncIterator[N
 
 
 def _greet(ulak: Ulak, address: str) -> None:
-    key = " -H 'Authorization: Bearer ulak_…'" if Door.needs_keys(ulak) else ""
+    key = " -H 'Authorization: Bearer ulak_…'" if keys_required(ulak.settings.http) else ""
     kinds = [handler.kind for handler in ulak.handlers if handler.kind.startswith("demo.")]
     kind = kinds[0] if kinds else "your.kind"
     typer.echo(

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from ulak.app import Ulak
 from ulak.errors import Error
-from ulak.http import health, jobs
+from ulak.http import breakers, database, dead, events, health, jobs, key_routes
 from ulak.http.access import Access, keys_required
 from ulak.http.front import Front
 from ulak.http.gauges import Sampler
@@ -28,7 +28,7 @@ log = structlog.get_logger("ulak.http")
 KEYS_PAUSE_SECONDS = 5.0
 
 # A room's routes: one function per module. A new room is one more line here.
-ROOMS: tuple[Callable[[Ulak], Routes], ...] = (jobs.routes, notify_routes)
+ROOMS: tuple[Callable[[Ulak], Routes], ...] = (jobs.routes, dead.routes, breakers.routes, events.routes, notify_routes)
 
 
 class Door:
@@ -47,6 +47,8 @@ class Door:
     def _assemble(self) -> Front:
         sampler = Sampler(self.ulak)
         self.api.include_router(health.router(self.ulak, self.guard, self.meter, sampler))
+        self.api.include_router(key_routes.router(self.ulak, self.ring))
+        self.api.include_router(database.router(self.ulak, sampler))
         rooms = [room(self.ulak) for room in ROOMS]
         for room in rooms:
             for router in room.routers:
@@ -58,10 +60,6 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._front(scope, receive, send)
-
-    @staticmethod
-    def needs_keys(ulak: Ulak) -> bool:
-        return keys_required(ulak.settings.http)
 
     @contextlib.asynccontextmanager
     async def life(self) -> AsyncIterator[None]:

@@ -1,0 +1,34 @@
+"""`ulak breakers`: which destinations are closed off, and letting them try again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ulak.cli.command import Desk, Shown, asks, lines, table
+
+breakers = typer.Typer(help="Look at circuit breakers and reset them.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(breakers, name="breakers")
+
+
+@asks(breakers, "list")
+async def list_(desk: Desk) -> Shown:
+    """Breakers that are not closed."""
+    answer = await desk.ask("GET", "/api/breakers")
+    return answer, table(answer["breakers"], "id", "destination", "state", "failures", "untilAt")
+
+
+@asks(breakers)
+async def reset(
+    desk: Desk,
+    which: Annotated[str | None, typer.Argument(metavar="[ID|DESTINATION]")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+) -> Shown:
+    """Close a breaker, so that its destination is tried at once."""
+    named = {} if which is None else {"id": which} if len(which) == 16 and which.isalnum() else {"destination": which}
+    answer = await desk.ask("POST", "/api/breakers/reset", body={**named, "all": everything})
+    return answer, lines(f"{answer['reset']} closed.")

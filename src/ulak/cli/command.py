@@ -1,0 +1,92 @@
+"""Commands that ask: they share the options that say whom, and get a desk. `--json` prints what the desk answered."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from functools import wraps
+from typing import Annotated, Any, Protocol
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ulak.cli import logs
+from ulak.cli.option import Assignments, ConfigFile, load_settings
+from ulak.settings import Settings
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_SHARED = {"as_json": (AsJson, False), "config": (ConfigFile, None), "assignments": (Assignments, None)}
+
+
+class Desk(Protocol):
+    """Whom a command asks: a server, or the store in this process."""
+
+    async def ask(self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = ...) -> Any: ...
+
+
+# An answer as JSON, and how to show it to people.
+Shown = tuple[Any, Callable[[], None]]
+
+
+def asks(group: typer.Typer, name: str | None = None) -> Callable[[Callable[..., Awaitable[Shown]]], None]:
+    """Add `async def command(desk, …)` to a group. It answers what `--json` prints, and what prints it for people."""
+
+    def add(call: Callable[..., Awaitable[Shown]]) -> None:
+        own = list(inspect.signature(call, eval_str=True).parameters.values())[1:]
+
+        @wraps(call)
+        def run(*, as_json: bool, config: Any, assignments: Any, **given: Any) -> None:
+            settings = load_settings(config, assignments).settings
+            logs.set_up_quietly(settings.log)
+            answer, show = asyncio.run(_ask(settings, call, given))
+            typer.echo(msgspec.json.format(msgspec.json.encode(answer)).decode()) if as_json else show()
+
+        shared = [
+            inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for option, (kind, default) in _SHARED.items()
+        ]
+        keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+        # typer looks at the signature, and at the annotations of the function that it calls.
+        del run.__wrapped__
+        run.__signature__ = inspect.Signature([*keyword, *shared])  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*keyword, *shared]}
+        group.command(name)(run)
+
+    return add
+
+
+async def _ask(settings: Settings, call: Callable[..., Awaitable[Shown]], given: dict[str, Any]) -> Shown:
+    from ulak.cli.desk import open_desk  # the HTTP stack takes a while to load
+
+    async with open_desk(settings) as desk:
+        return await call(desk, **given)
+
+
+def table(rows: list[dict[str, Any]], *columns: str) -> Callable[[], None]:
+    """Prints the named fields of each row. In a pipe nothing is folded, so that `grep` sees whole lines."""
+
+    def show() -> None:
+        drawn = Table(*columns, box=None, pad_edge=False)
+        for row in rows:
+            drawn.add_row(*(_cell(row.get(column)) for column in columns))
+        console = Console()
+        (console if console.is_terminal else Console(width=400)).print(drawn, markup=False)
+
+    return show
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def lines(*texts: str) -> Callable[[], None]:
+    def show() -> None:
+        for text in texts:
+            typer.echo(text)
+
+    return show

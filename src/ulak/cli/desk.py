@@ -1,0 +1,151 @@
+"""Where a command's request goes: to the server beside the store, to one that the settings name, or into this process.
+
+All three speak the HTTP API, so a command is written once; in this process the application is called without a network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Protocol
+from urllib.parse import urlencode, urlsplit
+
+import aiohttp
+import msgspec
+
+from ulak import errors
+from ulak.app import Ulak
+from ulak.cli.beside import find_beside
+from ulak.http.app import Door, build_app
+from ulak.http.caller import SCOPES
+from ulak.http.failure import TABLE
+from ulak.http.hot import Message
+from ulak.http.keys import make_key
+from ulak.settings import Settings
+
+Query = Mapping[str, Any]
+_KNOWN = {code: known for known, (_, code) in TABLE.items() if issubclass(known, errors.Error)}
+
+
+class Carrier(Protocol):
+    """Brings a request to the application; answers status and body."""
+
+    async def __call__(self, method: str, target: str, body: bytes | None) -> tuple[int, bytes]: ...
+
+
+class OpenDesk:
+    """What a command asks. Errors come back as the errors that they were."""
+
+    def __init__(self, carry: Carrier) -> None:
+        self._carry = carry
+
+    async def ask(self, method: str, path: str, query: Query | None = None, body: Any = ...) -> Any:
+        given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
+        target = f"{path}?{urlencode(given)}" if given else path
+        status, answer = await self._carry(method, target, None if body is ... else msgspec.json.encode(body))
+        decoded = _decode(answer)
+        if status >= 400:
+            raise _error(status, decoded)
+        return decoded
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _decode(answer: bytes) -> Any:
+    try:
+        return msgspec.json.decode(answer) if answer else None
+    except msgspec.DecodeError:
+        return None
+
+
+def _error(status: int, answer: Any) -> errors.Error:
+    if not isinstance(answer, dict) or "error" not in answer:
+        return errors.Unavailable(f"the server answered {status} without a reason; is it Ulak?")
+    fields = "".join(f"\n  {one['field']}: {one['message']}" for one in answer.get("fields", []))
+    return _KNOWN.get(answer["error"], errors.Error)(answer["message"] + fields)
+
+
+@contextlib.asynccontextmanager
+async def open_desk(settings: Settings) -> AsyncIterator[OpenDesk]:
+    client = settings.client
+    if client.url:
+        async with _over_http(client.url, client.key.get_secret_value(), settings) as carry:
+            yield OpenDesk(carry)
+        return
+    beside = find_beside(settings.store)
+    if beside is not None:
+        async with _over_http(beside.address, beside.token, settings, f"process {beside.pid}") as carry:
+            yield OpenDesk(carry)
+        return
+    async with _in_process(settings) as carry:
+        yield OpenDesk(carry)
+
+
+@contextlib.asynccontextmanager
+async def _over_http(url: str, key: str, settings: Settings, who: str = "") -> AsyncIterator[Carrier]:
+    if urlsplit(url).scheme not in {"http", "https"}:
+        raise errors.Misconfigured("client.url must begin with http:// or https://")
+    headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+    timeout = aiohttp.ClientTimeout(total=settings.client.timeout_seconds)
+    async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
+
+        async def carry(method: str, target: str, body: bytes | None) -> tuple[int, bytes]:
+            try:
+                async with session.request(method, url.rstrip("/") + target, data=body) as answer:
+                    return answer.status, await answer.read()
+            except (OSError, TimeoutError, aiohttp.ClientError) as error:
+                raise errors.Unavailable(
+                    f"{who or url} does not answer ({type(error).__name__}); stop it first, or try again"
+                ) from error
+
+        yield carry
+
+
+@contextlib.asynccontextmanager
+async def _in_process(settings: Settings) -> AsyncIterator[Carrier]:
+    """Open the store here, without a worker, and call the application with a key of our own."""
+    async with Ulak(settings=settings, work=False) as ulak:
+        own = make_key("command line", list(SCOPES), ulak.clock.now())
+        door = build_app(ulak, local=own.key)
+        await door.ring.load(ulak.store)
+
+        async def carry(method: str, target: str, body: bytes | None) -> tuple[int, bytes]:
+            return await _call(door, method, target, body, own.token)
+
+        yield carry
+
+
+async def _call(door: Door, method: str, target: str, body: bytes | None, token: str) -> tuple[int, bytes]:
+    path, _, query = target.partition("?")
+    payload = body or b""
+    scope: Message = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": [
+            (b"host", b"localhost"),
+            (b"authorization", f"Bearer {token}".encode()),
+            (b"content-length", b"%d" % len(payload)),
+            (b"content-type", b"application/json"),
+        ],
+        "client": None,
+        "server": None,
+    }
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": payload, "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await door(scope, receive, send)
+    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])

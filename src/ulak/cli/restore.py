@@ -1,0 +1,111 @@
+"""From a backup to the store: a checked copy, its leases void, its unfinished work held, put in place in one step."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+
+from ulak.app import Ulak
+from ulak.cli import logs
+from ulak.cli.beside import file_of
+from ulak.cli.schema import connect, locked
+from ulak.clock import SystemClock, to_datetime
+from ulak.errors import Conflict, Invalid, Misconfigured, NotFound
+from ulak.http.hold import hold_all
+from ulak.masking import mask_url
+from ulak.settings import Settings
+from ulak.stores.migrate import latest, migrate_sqlite, sqlite_version
+
+_BESIDE = ("", "-wal", "-shm")
+_LEFT_BY_OPENING = (".lock", ".ballast", "-wal", "-shm")
+
+
+def restore_store(settings: Settings, backup: Path, *, replace: bool) -> int:
+    """Answers how many jobs are held."""
+    database = file_of(settings.store)
+    if database is None:
+        raise Misconfigured(
+            f"{mask_url(settings.store)} is no SQLite file; for PostgreSQL use pg_restore, and then: ulak db hold"
+        )
+    if not backup.is_file():
+        raise NotFound(f"no backup {backup}")
+    with locked(database):
+        if database.exists() and not replace:
+            raise Conflict(f"{database} exists; --replace puts it aside")
+        copy = database.with_name(database.name + ".restoring")
+        try:
+            return _put_in_place(settings, backup, copy, database)
+        finally:
+            _clean(copy)
+
+
+def _put_in_place(settings: Settings, backup: Path, copy: Path, database: Path) -> int:
+    _prepare(backup, copy)
+    held = hold_store(settings.model_copy(update={"store": f"sqlite:///{copy}"}))
+    _fold(copy)
+    _put_aside(database)
+    copy.replace(database)
+    _sync_folder(database.parent)
+    return held
+
+
+def _prepare(backup: Path, copy: Path) -> None:
+    """A copy of the backup that is sound and has this release's schema."""
+    _clean(copy)
+    shutil.copyfile(backup, copy)
+    try:
+        with contextlib.closing(connect(copy)) as connection:
+            verdict = connection.execute("PRAGMA integrity_check").fetchone()[0]
+            version = sqlite_version(connection)
+            if verdict != "ok":
+                raise Invalid(f"{backup} is damaged: {verdict}")
+            if not 0 < version <= latest("sqlite"):
+                raise Invalid(
+                    f"{backup} has schema {version}, which this release does not know; is it a backup of Ulak?"
+                )
+            migrate_sqlite(connection, SystemClock().now())
+    except sqlite3.DatabaseError as error:
+        raise Invalid(f"{backup} is no SQLite database: {error}") from error
+
+
+def hold_store(settings: Settings) -> int:
+    logs.set_up_quietly(settings.log)
+    return asyncio.run(_hold(settings))
+
+
+async def _hold(settings: Settings) -> int:
+    async with Ulak(settings=settings, work=False) as ulak:
+        return await ulak.store.write(hold_all, ulak.store.owner, settings.spine.poison_deaths)
+
+
+def _fold(copy: Path) -> None:
+    """Everything into the one file that is put in place."""
+    with contextlib.closing(connect(copy)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with copy.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _put_aside(database: Path) -> None:
+    stamp = to_datetime(SystemClock().now()).strftime("%Y%m%d-%H%M%S")
+    for ending in _BESIDE:
+        present = database.with_name(database.name + ending)
+        if present.exists():
+            present.rename(database.with_name(f"{database.name}.before-{stamp}{ending}"))
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _clean(copy: Path) -> None:
+    for ending in ("", *_LEFT_BY_OPENING):
+        copy.with_name(copy.name + ending).unlink(missing_ok=True)

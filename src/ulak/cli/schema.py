@@ -1,0 +1,69 @@
+"""Work on the store's files that needs no open Ulak: the schema's version, and a copy."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from ulak.cli.beside import file_of
+from ulak.clock import SystemClock
+from ulak.errors import Conflict, Misconfigured, NotFound, Unavailable
+from ulak.masking import mask_url
+from ulak.settings import Settings
+from ulak.stores.file_lock import FileLock
+from ulak.stores.migrate import migrate_postgres, migrate_sqlite
+from ulak.stores.sqlite_reader import open_reader
+
+
+def migrate_store(settings: Settings) -> list[int]:
+    """Apply what is missing; answers the versions."""
+    now = SystemClock().now()
+    database = file_of(settings.store)
+    if database is not None:
+        with locked(database), contextlib.closing(connect(database)) as connection:
+            return migrate_sqlite(connection, now)
+    if settings.store == "memory:":
+        return []
+    from ulak.stores.postgres_session import connect as connect_postgres
+
+    with contextlib.closing(connect_postgres(settings.store)) as session:
+        return migrate_postgres(session, now)
+
+
+@contextlib.contextmanager
+def locked(database: Path) -> Iterator[None]:
+    """Nobody else has the store open meanwhile."""
+    lock = FileLock(database.with_name(database.name + ".lock"))
+    lock.take()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def connect(database: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(database, isolation_level=None, timeout=5)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+def back_up(settings: Settings, target: Path) -> None:
+    database = file_of(settings.store)
+    if database is None:
+        raise Misconfigured(
+            f"{mask_url(settings.store)} has no file to copy; "
+            f"for PostgreSQL run: pg_dump --format=custom --file={target}"
+        )
+    if not database.exists():
+        raise NotFound(f"no store {database}; check the setting store")
+    if target.exists():
+        raise Conflict(f"{target} exists already; name a file that does not")
+    with contextlib.closing(open_reader(database)) as connection:
+        try:
+            connection.execute("VACUUM INTO ?", (str(target),))
+        except sqlite3.Error as error:
+            target.unlink(missing_ok=True)
+            raise Unavailable(f"the backup failed: {error}; nothing was written") from error

@@ -1,0 +1,176 @@
+"""Dead letters over HTTP: browse, mend, send again (some, by filter, at a rate, dry run first), drop."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from typing import Annotated, Any
+
+import structlog
+from fastapi import APIRouter, Body, Depends, Query
+from pydantic import AwareDatetime, Field
+
+from ulak.app import Ulak
+from ulak.clock import to_millis
+from ulak.errors import Error, Invalid
+from ulak.http.caller import Caller, Needs
+from ulak.http.hot import Routes
+from ulak.http.jobs import Kind, Limit
+from ulak.http.view import Cursor, DeadView, Id, Reveal, View, cursor, dead_view, number, revealing
+from ulak.spine import dead_letters
+from ulak.spine.dead_letters import Filter
+from ulak.spine.job import Record
+from ulak.spine.jobs import read_record
+from ulak.spine.query import Queries
+from ulak.spine.store import Tx
+
+log = structlog.get_logger("ulak.http")
+sql = Queries(__package__)
+
+PAGE = 200
+MOST_IDS = 1000
+May = Annotated[Caller, Depends(Needs("jobs"))]
+Text = Annotated[str | None, Query(max_length=200)]
+Instant = Annotated[AwareDatetime | None, Query()]
+
+
+class DeadPage(View):
+    """Oldest first, as a redrive takes them. `after` is the cursor of the next page; null at the end."""
+
+    dead: list[DeadView]
+    after: str | None
+
+
+class RedriveRequest(View):
+    """Which to send again: `ids`, or all that fit the filter, or `all`."""
+
+    ids: list[Annotated[str, Field(pattern=r"^[0-9]{1,19}$")]] = Field(default=[], max_length=MOST_IDS)
+    all: bool = False
+    kind: Annotated[str | None, Field(max_length=200)] = None
+    error_class: Annotated[str | None, Field(max_length=200)] = None
+    contains: Annotated[str | None, Field(max_length=200)] = None
+    died_before: AwareDatetime | None = None
+    died_after: AwareDatetime | None = None
+    dry_run: bool = False
+    rate_per_second: Annotated[float | None, Field(gt=0, le=10_000)] = None
+
+
+class RedriveView(View):
+    """`matched` fit; `redriven` went back to work. With a rate the rest follows in the background (`continues`)."""
+
+    matched: int
+    redriven: int
+    ids: list[str]
+    continues: bool = False
+
+
+def routes(ulak: Ulak) -> Routes:
+    return Routes(routers=(_router(ulak),))
+
+
+def _router(ulak: Ulak) -> APIRouter:
+    router = APIRouter(prefix="/api/dead", tags=["dead letters"])
+    redrives: set[asyncio.Task[None]] = set()
+
+    @router.get("", summary="List dead letters")
+    async def list_dead(
+        caller: May,
+        kind: Kind = None,
+        error_class: Annotated[Text, Query(alias="errorClass")] = None,
+        contains: Text = None,
+        died_before: Annotated[Instant, Query(alias="diedBefore")] = None,
+        died_after: Annotated[Instant, Query(alias="diedAfter")] = None,
+        after: Cursor = None,
+        limit: Limit = 100,
+        reveal: Reveal = False,
+    ) -> DeadPage:
+        """Oldest first, with cause and payload, both masked unless they may be revealed and that is asked for."""
+        shown = revealing(caller, reveal=reveal)
+        wanted = _filter(kind, error_class, contains, died_before, died_after)
+        found = await ulak.store.read(_read_page, wanted, cursor(after) or 0, limit)
+        dead = [dead_view(record, error_class, reveal=shown) for record, error_class in found]
+        return DeadPage(dead=dead, after=dead[-1].id if len(dead) == limit else None)
+
+    @router.post("/redrive", summary="Send dead letters again")
+    async def redrive(_: May, asked: RedriveRequest) -> RedriveView:
+        """They keep their ids and get fresh attempts. A dry run only says which would go."""
+        if asked.ids:
+            return await _redrive_ids(ulak, [number(one, "dead letter") for one in asked.ids], dry_run=asked.dry_run)
+        wanted = _wanted(asked)
+        matched, first = await _count(ulak, wanted)
+        if asked.dry_run:
+            return RedriveView(matched=matched, redriven=0, ids=list(map(str, first)))
+        if asked.rate_per_second is None:
+            return _answer(matched, [one async for one in ulak.jobs.redrive_all(wanted)])
+        task = asyncio.create_task(_redrive_slowly(ulak, wanted, asked.rate_per_second), name="ulak-redrive")
+        redrives.add(task)
+        task.add_done_callback(redrives.discard)
+        return RedriveView(matched=matched, redriven=0, ids=list(map(str, first)), continues=True)
+
+    @router.put("/{id}/payload", summary="Replace a dead letter's payload", status_code=204)
+    async def edit(_: May, id: Id, payload: Annotated[Any, Body(examples=[{"name": "world"}])]) -> None:  # noqa: A002
+        """Any JSON, and it is used when the letter is sent again."""
+        await ulak.jobs.edit(number(id, "dead letter"), payload)
+
+    @router.delete("/{id}", summary="Drop a dead letter", status_code=204)
+    async def drop(_: May, id: Id) -> None:  # noqa: A002
+        await ulak.jobs.drop(number(id, "dead letter"))
+
+    return router
+
+
+def _filter(
+    kind: str | None,
+    error_class: str | None,
+    contains: str | None,
+    died_before: datetime | None,
+    died_after: datetime | None,
+) -> Filter:
+    before, after = (None if instant is None else to_millis(instant) for instant in (died_before, died_after))
+    return Filter(kind, error_class, contains, before, after)
+
+
+def _wanted(asked: RedriveRequest) -> Filter:
+    wanted = _filter(asked.kind, asked.error_class, asked.contains, asked.died_before, asked.died_after)
+    if wanted == Filter() and not asked.all:
+        raise Invalid('give ids, a filter, or "all": true', fields=[("ids", "is missing")])
+    return wanted
+
+
+def _read_page(tx: Tx, wanted: Filter, after: int, limit: int) -> list[tuple[Record, str]]:
+    ids = dead_letters.find_ids(tx, wanted, after, limit)
+    classes = dict(tx.all(sql.list_error_classes, ids=ids)) if ids else {}
+    records = [read_record(tx, identifier) for identifier in ids]
+    return [(record, classes[record.id]) for record in records if record is not None and record.id in classes]
+
+
+async def _count(ulak: Ulak, wanted: Filter) -> tuple[int, list[int]]:
+    """How many fit, and the first of them."""
+    first = await ulak.jobs.find_dead(wanted, 0, MOST_IDS)
+    matched, page = len(first), first
+    while len(page) == MOST_IDS:
+        page = await ulak.jobs.find_dead(wanted, page[-1], MOST_IDS)
+        matched += len(page)
+    return matched, first
+
+
+async def _redrive_ids(ulak: Ulak, ids: list[int], *, dry_run: bool) -> RedriveView:
+    present = await ulak.store.read(lambda tx: [one for one, _ in tx.all(sql.list_error_classes, ids=ids)])
+    if dry_run:
+        return RedriveView(matched=len(present), redriven=0, ids=list(map(str, present)))
+    return _answer(len(present), await ulak.jobs.redrive(ids))
+
+
+def _answer(matched: int, went: list[int]) -> RedriveView:
+    return RedriveView(matched=matched, redriven=len(went), ids=list(map(str, went[:MOST_IDS])))
+
+
+async def _redrive_slowly(ulak: Ulak, wanted: Filter, rate: float) -> None:
+    went = 0
+    try:
+        async for _ in ulak.jobs.redrive_all(wanted, rate_per_second=rate):
+            went += 1
+    except Error as error:
+        log.warning("redrive_stopped", redriven=went, error=str(error))
+    else:
+        log.info("redrive_ended", redriven=went)

@@ -1,0 +1,1 @@
+SELECT id, error_class FROM dead WHERE id = ANY(:ids::bigint[]) ORDER BY id
