@@ -12,9 +12,10 @@ import structlog
 
 from ulak.backoff import Backoff
 from ulak.clock import Clock, SystemClock
-from ulak.errors import Conflict, Misconfigured, Unavailable
+from ulak.compute.service import Compute
+from ulak.errors import Conflict, Unavailable
 from ulak.notify.service import Notify
-from ulak.rooms import NotifyRoom, notify_room
+from ulak.rooms import ComputeRoom, NotifyRoom, compute_room, notify_room
 from ulak.settings import Settings, load
 from ulak.spine.breaker import BreakerPolicy
 from ulak.spine.cron import CronEntry
@@ -63,6 +64,7 @@ class Ulak:
         self._store: Store | None = None
         self._loops: Loops | None = None
         self._room: NotifyRoom | None = None
+        self._compute: ComputeRoom | None = None
         self.stop_report: StopReport | None = None
 
     # Declaring
@@ -140,9 +142,9 @@ class Ulak:
         await self.close()
 
     async def open(self) -> None:
-        if self._room is None:
-            self._room = notify_room(self)
-        self._check_lanes()
+        if self._room is None or self._compute is None:
+            self._room, self._compute = notify_room(self), compute_room(self)
+            self._lanes.setdefault("process", self._compute.lane)
         spine, worker = self.settings.spine, self.settings.worker
         capacity = partial(self.handlers.capacity_of, usual=spine.capacity)
         store = make_store(self._address, self.clock, capacity, spine, self.handlers.pool_of)
@@ -167,13 +169,6 @@ class Ulak:
         except BaseException:
             await self.close()
             raise
-
-    def _check_lanes(self) -> None:
-        missing = [
-            handler.kind for handler in self.handlers if handler.lane == "process" and "process" not in self._lanes
-        ]
-        if missing and self._work:
-            raise Misconfigured(f"{missing[0]} wants the process lane, and nothing fills it; see use_lane")
 
     async def close(self) -> StopReport | None:
         """Stop gracefully: within stop_grace_seconds and stop_cancel_seconds, whatever is running."""
@@ -227,6 +222,12 @@ class Ulak:
         if self._room is None:
             raise Unavailable("this Ulak is not open; use it inside `async with`")
         return self._room.service
+
+    @property
+    def compute(self) -> Compute:
+        if self._compute is None:
+            raise Unavailable("this Ulak is not open; use it inside `async with`")
+        return self._compute.service
 
     # Enqueuing
 

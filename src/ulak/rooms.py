@@ -9,6 +9,9 @@ from ulak.backoff import Backoff
 from ulak.channels.channel import Channel, NotificationType
 from ulak.channels.registry import Registry, discover
 from ulak.channels.webhook import WebhookChannel, WebhookOptions
+from ulak.compute.jobs import KIND, Runs
+from ulak.compute.lane import ProcessLane
+from ulak.compute.service import Compute
 from ulak.notify.endpoint import Endpoints
 from ulak.notify.jobs import Deliveries
 from ulak.notify.model import POOL, kind_of
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ulak.app import Ulak
+
+
+# The engine has its own bounds per class; this many may be with it at once.
+RUNS_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,23 @@ def notify_room(ulak: Ulak) -> NotifyRoom:
         NotifyOptions.of(settings), templates, frozenset(types), lambda: (ulak.store, ulak.loops.gate), endpoints
     )
     return NotifyRoom(service, deliveries, registry)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeRoom:
+    service: Compute
+    lane: ProcessLane
+
+
+def compute_room(ulak: Ulak) -> ComputeRoom:
+    """The handler of durable tasks, and the process lane for any other kind."""
+    section = ulak.settings.compute
+    service = Compute(section, lambda: (ulak.store, ulak.loops))
+    runs = Runs(service.engine, section.timeout_seconds)
+    ulak.handles(
+        KIND, concurrency=RUNS_AT_ONCE, timeout_seconds=section.timeout_seconds + 15, capacity=section.capacity
+    )(runs.run)
+    return ComputeRoom(service, ProcessLane(service.engine, service.close))
 
 
 def _types(channels: Sequence[Channel]) -> list[str]:

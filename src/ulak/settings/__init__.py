@@ -6,6 +6,8 @@ A leaf: it imports no room, and a room imports only its own section.
 from __future__ import annotations
 
 from ulak.settings.channels import Channels, Delivery, Email, InApp, Push, Sms, Webhook
+from ulak.settings.client import Client
+from ulak.settings.compute import Compute
 from ulak.settings.http import Http
 from ulak.settings.loader import Loaded, load
 from ulak.settings.log import Log
@@ -17,6 +19,8 @@ from ulak.settings.worker import Worker
 
 __all__ = [
     "Channels",
+    "Client",
+    "Compute",
     "Delivery",
     "Email",
     "Http",

@@ -8,6 +8,8 @@ from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ulak.settings.channels import Channels
+from ulak.settings.client import Client
+from ulak.settings.compute import Compute
 from ulak.settings.http import Http
 from ulak.settings.log import Log
 from ulak.settings.notify import Notify
@@ -31,10 +33,12 @@ class Settings(BaseSettings):
         description='Where work is kept: "memory:", "sqlite:///file" or "postgresql://user:password@host/database".',
     )
     http: Http = Http()
+    client: Client = Client()
     worker: Worker = Worker()
     spine: Spine = Spine()
     notify: Notify = Notify()
     channels: Channels = Channels()
+    compute: Compute = Compute()
     log: Log = Log()
 
     @field_validator("store")
