@@ -175,3 +175,43 @@ def _only_elsewhere(parent):
 
 def result_for_parent(parent):
     return UnpicklesNowhereElse(parent)
+
+
+def die_after_return(action):
+    """The outcome is on its way when the worker ends."""
+    threading.Timer(0.01, action).start()
+    return "returned"
+
+
+def start_engine_and_hold(directory):
+    """The whole life of a parent that will be killed: an engine with a task that has a child of its own."""
+    from ulak.compute import Engine
+
+    with Engine(cpu_workers=2) as engine:
+        future = engine.submit(hold_with_child, f"{directory}/started", f"{directory}/gate")
+        pids = [worker["pid"] for worker in engine.metrics()["workers"].values()]
+        Path(directory, "parent").write_text(" ".join(map(str, pids)))
+        future.result()
+
+
+def grow(megabytes):
+    _kept.append(bytearray(megabytes << 20))
+    return os.getpid()
+
+
+_kept: list[bytearray] = []
+
+
+def prepare(name, value):
+    os.environ[name] = value
+
+
+def crash_or_hold(action, started, gate):
+    return action() if gate is None else hold(started, gate, "innocent")
+
+
+def work_a_little(number):
+    total = 0
+    for value in range(number % 7 * 50):
+        total += value
+    return number

@@ -263,6 +263,7 @@ class Dispatcher:
 
     def _run(self) -> None:
         self._warden.open_nursery()
+        self._warden.start_patrol()
         while not self._over:
             with self.lock:
                 pause = self._pause()

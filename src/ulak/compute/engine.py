@@ -6,10 +6,12 @@ import asyncio
 import atexit
 import contextlib
 import math
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import as_completed
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import Any, Self
@@ -53,7 +55,9 @@ class Engine:
         self._calls = Calls()
         self._options = Options(max_retries=self.settings.max_retries)
         self._tasks = Tasks(self._backend, self._results, self.settings.script_root, self._numbers)
-        self._withdraw = self._withdraw_waiting
+        self._withdraw = partial(self._backend.cancel, running=False)  # futures must not keep the engine alive
+        self._forgotten = weakref.finalize(self, _end_later, self._backend)
+        self._forgotten.atexit = False
         _open_engines.add(self)
 
     # -- tasks -----------------------------------------------------------------------------------------------------
@@ -173,9 +177,6 @@ class Engine:
             self._backend.cancel(work, running=True)
             raise
 
-    def _withdraw_waiting(self, work: Work) -> bool:
-        return self._backend.cancel(work, running=False)
-
     # -- the whole -------------------------------------------------------------------------------------------------
 
     @property
@@ -199,6 +200,7 @@ class Engine:
         """Take no more work, wait up to `drain_seconds` (or the setting) for the rest, then end everything."""
         seconds = self.settings.drain_seconds if drain_seconds is None else drain_seconds
         _open_engines.discard(self)
+        self._forgotten.detach()
         report = self._backend.close(None if seconds == FOREVER else seconds)
         self._results.close()
         return report
@@ -236,8 +238,13 @@ def _failed(error: Exception) -> Future:
     return future
 
 
+def _end_later(backend: Backend) -> None:
+    """Whoever drops an engine still gets what was submitted; then its workers go."""
+    threading.Thread(target=backend.close, args=(None,), name="ulak-forgotten", daemon=True).start()
+
+
 def _close_all() -> None:
-    """Whoever forgets to close an engine still leaves no process behind."""
+    """Whoever leaves the interpreter without closing an engine leaves no process behind."""
     for engine in list(_open_engines):
         with contextlib.suppress(Exception):
             engine.close()

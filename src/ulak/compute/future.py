@@ -40,7 +40,7 @@ class Future(StdFuture[Any]):
             made = self.__dict__.setdefault("_settling", threading.Condition())
         if made is _SETTLED:
             self._state = FINISHED  # the outcome is in place; its state may be a moment behind
-            return threading.Condition()
+            made = self.__dict__.setdefault("_after", threading.Condition())
         return made  # type: ignore[no-any-return]
 
     def settle(self, value: Any, error: BaseException | None = None) -> None:

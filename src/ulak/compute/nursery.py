@@ -87,7 +87,10 @@ class Nursery:
         return os.waitpid(pid, 0)[1]
 
     def _obey(self) -> None:
-        data, descriptors, _, _ = socket.recv_fds(self._control, _MESSAGE_BYTES, 4)
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._control, _MESSAGE_BYTES, 4)
+        except ConnectionResetError:
+            raise _Over from None
         if not data:
             raise _Over
         verb, *words = marshal.loads(data)

@@ -227,6 +227,10 @@ class Warden:
             hand.ending = "recycled"
             hand.say_goodbye()
 
+    def start_patrol(self) -> None:
+        if self._settings.recycle_seconds is not None or self._settings.recycle_bytes is not None:
+            self.patrol([])
+
     def patrol(self, finished: Finished) -> None:
         """Recycle by age and memory."""
         for hand in list(self._dispatcher.fleet.workers()):
