@@ -123,7 +123,7 @@ class PostgresSession:
             self.rollback()
             raise BatchFailed(error) from error
         try:
-            self._cursor.execute(b"COMMIT")
+            self._cursor.execute(b"COMMIT", prepare=False)
         except psycopg.Error as error:
             self._fail_commit(error)
         self._conclude(tx)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from operator import itemgetter
@@ -17,6 +18,8 @@ from ulak.stores.postgres_credits import Credits
 from ulak.stores.postgres_floors import Floors, Level
 
 sql = Queries("ulak.spine")
+
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
 
 
 class Contended(Exception):
@@ -36,6 +39,13 @@ class Effect(NamedTuple):
 def _effect(statement: str) -> Effect:
     writes = not statement.startswith(("SELECT", "WITH RECURSIVE"))
     return Effect(writes, writes or "FOR UPDATE" in statement)
+
+
+@cache
+def _columns(query: Query) -> tuple[str, ...]:
+    """What a row's values are called: by SQLite's text, where each stands once, or by ours where there is none."""
+    names = tuple(_PARAMETER.findall(query.sqlite))
+    return names if set(names) == set(query.postgres_parameters) else query.postgres_parameters
 
 
 class PostgresTx(Tx):
@@ -63,13 +73,13 @@ class PostgresTx(Tx):
         return self._cursor.rowcount
 
     def many(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        self._execute(query, dict(zip(query.postgres_parameters, zip(*rows, strict=True), strict=True)))
+        self._execute(query, dict(zip(_columns(query), zip(*rows, strict=True), strict=True)))
         return self._cursor.fetchall() if self._cursor.description else []
 
     def each(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
         """The rows go sorted by id: such statements look up each id's place, and locks are taken in one order."""
         if rows:
-            self.many(query, sorted(rows, key=itemgetter(query.postgres_parameters.index("id"))))
+            self.many(query, sorted(rows, key=itemgetter(_columns(query).index("id"))))
 
     def _execute(self, query: Query, parameters: dict[str, Any]) -> None:
         for name, pack in packers(query.postgres).items():

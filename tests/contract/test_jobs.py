@@ -1,0 +1,233 @@
+"""What every store does with a job: accept, claim, settle, fence, retry, expire, continue."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.contract.bench import Bench, ids_of
+from ulak import codec
+from ulak.errors import Invalid
+from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Snooze
+
+
+async def test_a_job_is_claimed_once_and_leaves_when_it_is_done(bench: Bench):
+    identifier = await bench.add(payload={"to": "ada"})
+    (lease,) = await bench.claim()
+    assert (lease.id, lease.epoch, lease.attempt, codec.decode(lease.payload)) == (identifier, 1, 1, {"to": "ada"})
+    assert await bench.claim() == []
+    assert await bench.settle([lease]) == {(identifier, 1)}
+    assert await bench.live() == {}
+    past = await bench.record(identifier, "past")
+    assert past is not None
+    assert past[:3] == (identifier, "mail", "done")
+
+
+async def test_jobs_of_a_level_come_in_the_order_of_their_ids(bench: Bench):
+    added = [await bench.add() for _ in range(5)]
+    assert ids_of(await bench.claim(room=3)) == added[:3]
+    assert ids_of(await bench.claim()) == added[3:]
+
+
+async def test_a_claim_takes_no_more_than_its_room_and_tells_which_levels_are_dry(bench: Bench):
+    for _ in range(3):
+        await bench.add(prio=1)
+    claimed = await bench.demand(room=2, levels=(1,))
+    assert len(claimed.leases) == 2
+    assert claimed.dry == []
+    claimed = await bench.demand(room=2, levels=(1,))
+    assert len(claimed.leases) == 1
+    assert claimed.dry == [("mail", 1)]
+
+
+async def test_a_claim_does_not_take_another_kind(bench: Bench):
+    await bench.add("mail")
+    assert await bench.claim("sms") == []
+
+
+async def test_a_stale_settle_is_refused(bench: Bench):
+    identifier = await bench.add()
+    (first,) = await bench.claim()
+    await bench.settle([first], Release())
+    (second,) = await bench.claim()
+    assert second.epoch == first.epoch + 1
+    assert await bench.settle([first]) == set()
+    assert await bench.settle([first], Retry()) == set()
+    assert await bench.settle([second]) == {(identifier, second.epoch)}
+
+
+async def test_a_settle_after_a_release_is_refused_though_nobody_has_claimed_since(bench: Bench):
+    await bench.add()
+    (lease,) = await bench.claim()
+    await bench.settle([lease], Release())
+    assert await bench.settle([lease]) == set()
+    assert await bench.live() == {"mail": 1}
+
+
+async def test_of_a_batch_only_what_is_ours_is_settled(bench: Bench):
+    for _ in range(3):
+        await bench.add()
+    leases = await bench.claim()
+    stale = leases[1]._replace(epoch=7)
+    assert await bench.settle([leases[0], stale, leases[2]]) == {(leases[0].id, 1), (leases[2].id, 1)}
+    assert await bench.live() == {"mail": 1}
+
+
+async def test_outcomes_of_one_batch_each_go_their_way(bench: Bench):
+    for _ in range(6):
+        await bench.add()
+    leases = await bench.claim()
+    now = bench.clock.now()
+    outcomes = [Done({"sent": 1}), Cancel("no"), Dead("broken"), Retry(), Snooze(5.0), Release()]
+    for lease, outcome in zip(leases, outcomes, strict=True):
+        await bench.settle([lease], outcome, resume_at=now + 1000)
+    assert await bench.live() == {"mail": 3}
+    done, cancelled = [await bench.record(one.id, "past") for one in leases[:2]]
+    assert done is not None
+    assert cancelled is not None
+    assert (done[2], codec.decode(done[14])) == ("done", {"sent": 1})
+    assert (cancelled[2], codec.decode(cancelled[14])) == ("cancelled", {"reason": "no"})
+    assert await bench.record(leases[2].id, "dead") is not None
+    tally = await bench.tally()
+    assert [tally[word] for word in ("accepted", "done", "cancelled", "dead", "retried", "snoozed")] == [6, 1, 1, 1, 1, 1]
+
+
+async def test_a_retry_comes_back_when_it_is_due_with_one_attempt_more(bench: Bench):
+    await bench.add()
+    leases = await bench.claim()
+    await bench.settle(leases, Retry(), resume_at=bench.clock.now() + 5000)
+    assert await bench.claim() == []
+    assert await bench.promote_due() == bench.clock.now() + 5000
+    bench.clock.advance(5)
+    assert await bench.promote_due() is None
+    (again,) = await bench.claim()
+    assert (again.attempt, again.epoch) == (2, 2)
+
+
+async def test_a_snooze_does_not_count_as_an_attempt(bench: Bench):
+    await bench.add()
+    await bench.settle(await bench.claim(), Snooze(1.0), resume_at=bench.clock.now() + 1000)
+    bench.clock.advance(1)
+    await bench.promote_due()
+    (again,) = await bench.claim()
+    assert (again.attempt, again.epoch) == (1, 2)
+
+
+async def test_a_deferred_job_is_not_claimed_before_its_time(bench: Bench):
+    identifier = await bench.add(due_at=bench.clock.now() + 200)
+    assert bench.ears.due_at == bench.clock.now() + 200
+    assert await bench.claim() == []
+    bench.clock.advance(0.2)
+    await bench.promote_due()
+    assert ids_of(await bench.claim()) == [identifier]
+
+
+async def test_due_jobs_become_ready_a_slice_at_a_time(bench: Bench):
+    rows = [bench.row(due_at=bench.clock.now() + 10) for _ in range(250)]
+    await bench.offer(*rows)
+    bench.clock.advance(1)
+    assert await bench.promote_due() is not None
+    assert await bench.promote_due() is None
+    assert len(await bench.claim(room=300)) == 250
+
+
+async def test_an_expired_job_is_dropped_and_counted_instead_of_run(bench: Bench):
+    late = await bench.add(expires_at=bench.clock.now() + 1000)
+    bench.clock.advance(2)
+    fresh = await bench.add(expires_at=bench.clock.now() + 1000)
+    assert ids_of(await bench.claim()) == [fresh]
+    past = await bench.record(late, "past")
+    assert past is not None
+    assert past[2] == "expired"
+    assert (await bench.tally())["expired"] == 1
+
+
+async def test_a_continuation_is_enqueued_with_the_outcome(bench: Bench):
+    identifier = await bench.add(payload={"n": 1}, continuation="after")
+    await bench.settle(await bench.claim(), Done({"ok": True}))
+    (lease,) = await bench.claim("after")
+    message = codec.decode(lease.payload)
+    assert message["job"] == identifier
+    assert (message["outcome"], message["detail"], message["payload"]) == ("done", {"ok": True}, {"n": 1})
+
+
+async def test_a_continuation_of_a_dead_job_tells_the_cause(bench: Bench):
+    await bench.add(continuation="after")
+    await bench.settle(await bench.claim(), Dead("no such address", "permanent"))
+    (lease,) = await bench.claim("after")
+    assert codec.decode(lease.payload)["detail"] == {"cause": "no such address", "error_class": "permanent"}
+
+
+async def test_a_unit_of_done_runs_in_the_settling_transaction(bench: Bench):
+    await bench.add()
+    follow_up = bench.row("follow")
+
+    def unit(tx):
+        from ulak.spine.enqueue import enqueue_rows
+
+        enqueue_rows(tx, [follow_up])
+
+    await bench.settle(await bench.claim(), Done(unit=unit))
+    assert await bench.live() == {"follow": 1}
+
+
+async def test_a_unit_that_raises_keeps_its_job_and_spares_the_others(bench: Bench):
+    await bench.add()
+    await bench.add()
+    first, second = await bench.claim()
+
+    def unit(tx):
+        raise Invalid("no")
+
+    failing = bench.settle([first], Done(unit=unit))
+    fine = bench.settle([second])
+    verdicts = await asyncio.gather(failing, fine, return_exceptions=True)
+    assert isinstance(verdicts[0], Invalid)
+    assert verdicts[1] == {(second.id, second.epoch)}
+    assert await bench.live() == {"mail": 1}
+
+
+async def test_a_write_that_raises_leaves_nothing(bench: Bench):
+    def unit(tx):
+        from ulak.spine.enqueue import enqueue_rows
+
+        enqueue_rows(tx, [bench.row()])
+        raise Invalid("changed my mind")
+
+    with pytest.raises(Invalid):
+        await bench.store.write(unit)
+    assert await bench.live() == {}
+    assert await bench.tally() == {}
+
+
+async def test_low_priority_still_moves_under_a_flood_of_high(bench: Bench):
+    await bench.offer(*[bench.row(prio=1) for _ in range(400)], *[bench.row(prio=3) for _ in range(20)])
+    taken = [lease for _ in range(8) for lease in await bench.claim(room=8)]
+    low = [lease for lease in taken if lease.prio == 3]
+    assert len(taken) == 64
+    assert 1 <= len(low) <= 8
+
+
+async def test_a_rate_bounds_what_is_claimed_and_says_when_to_come_back(bench: Bench):
+    await bench.offer(*[bench.row() for _ in range(30)])
+    claimed = await bench.demand(room=100, rate=10.0)
+    assert len(claimed.leases) == 10
+    assert claimed.rate_wait_seconds["mail"] == pytest.approx(0.1, abs=0.01)
+    assert await bench.claim(rate=10.0) == []
+    bench.clock.advance(0.5)
+    assert len(await bench.claim(rate=10.0)) == 5
+
+
+async def test_tokens_that_found_no_job_are_given_back(bench: Bench):
+    await bench.add()
+    assert len(await bench.claim(rate=5.0)) == 1
+    await bench.offer(*[bench.row() for _ in range(10)])
+    assert len(await bench.claim(rate=5.0)) == 4
+
+
+async def test_reads_can_not_write(bench: Bench):
+    from tests.contract.bench import sql
+
+    with pytest.raises(Exception, match=r"(?i)read-?only|readonly|can't"):
+        await bench.store.read(lambda tx: tx.run(sql.delete_owner, id=1))
