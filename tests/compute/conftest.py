@@ -39,7 +39,8 @@ class Gate:
 
     @property
     def has_started(self):
-        return os.path.exists(self.started) and os.path.getsize(self.started) > 0
+        started = Path(self.started)
+        return started.exists() and started.stat().st_size > 0
 
     def wait(self):
         eventually(lambda: self.has_started)

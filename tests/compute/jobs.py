@@ -57,7 +57,7 @@ def hold_with_child(started, gate):
 
 
 def append_line(path, line):
-    with open(path, "a") as file:  # one small write in append mode is atomic
+    with Path(path).open("a") as file:  # one small write in append mode is atomic
         file.write(f"{line}\n")
     return line
 
@@ -71,7 +71,7 @@ def meet(barrier_directory, me, count):
     """Return only when `count` tasks are here at once."""
     Path(barrier_directory, str(me)).touch()
     deadline = time.monotonic() + 20
-    while len(os.listdir(barrier_directory)) < count:
+    while len(list(Path(barrier_directory).iterdir())) < count:
         if time.monotonic() > deadline:
             raise TimeoutError("the others did not come")
         threading.Event().wait(0.002)
@@ -105,7 +105,7 @@ def kill_self():
 
 def crash_once(marker):
     """Kill the worker the first time, succeed the second."""
-    if not os.path.exists(marker):
+    if not Path(marker).exists():
         Path(marker).touch()
         kill_self()
     return "second time"

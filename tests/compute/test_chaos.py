@@ -1,4 +1,4 @@
-"""Workers are killed and stopped at random while tasks run: every id has one result, none is lost, no process is left."""
+"""Workers are killed and stopped at random while tasks run: one result per id, none lost, no process left."""
 
 from __future__ import annotations
 

@@ -82,7 +82,10 @@ def test_a_dropped_engine_finishes_its_work_and_leaves():
 
 def test_main_module_functions_work_and_unguarded_engines_are_refused(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    text = "from ulak.compute import Engine\ndef double(x):\n    return x * 2\n{guard}engine = Engine(cpu_workers=1)\n{rest}"
+    text = (
+        "from ulak.compute import Engine\ndef double(x):\n    return x * 2\n"
+        "{guard}engine = Engine(cpu_workers=1)\n{rest}"
+    )
     program = tmp_path / "program.py"
     for guard, indent, expected in (("if __name__ == '__main__':\n    ", "    ", "14"), ("", "", "__main__")):
         rest = "".join(

@@ -148,7 +148,7 @@ def test_failed_script_says_why(run, script):
 
 
 def test_failing_script_is_tried_again_as_often_as_asked(run, script, tmp_path):
-    text = "from pathlib import Path\ndef main(params, context):\n    assert context.attempt == 3\n    return context.attempt\n"
+    text = "def main(params, context):\n    assert context.attempt == 3\n    return context.attempt\n"
     name = script("third.py", text)
     result = run(name, max_retries=2)
     assert (result.data, result.attempts) == (3, 3)

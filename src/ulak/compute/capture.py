@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import io
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 
-class Capture(io.TextIOBase):
-    """A text stream that keeps the first `limit` characters and counts the rest."""
+class Capture:
+    """A text stream that keeps the first `limit` characters and counts the rest.
+
+    Not an io.TextIOBase: the finalizer of those costs more than everything else here.
+    """
 
     encoding = "utf-8"
     errors = "replace"
+    newlines = None
+    mode = "w"
+    closed = False
+    line_buffering = False
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, descriptor: int | None = None) -> None:
         self._parts: list[str] = []
         self._room = limit
         self._dropped = 0
-
-    def writable(self) -> bool:
-        return True
+        self._descriptor = descriptor
 
     def write(self, text: str) -> int:
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
         kept = text[: self._room]
         if kept:
             self._parts.append(kept)
@@ -29,9 +37,42 @@ class Capture(io.TextIOBase):
         self._dropped += len(text) - len(kept)
         return len(text)
 
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        self.closed = True
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def isatty(self) -> bool:
+        return False
+
+    def fileno(self) -> int:
+        if self._descriptor is None:
+            raise io.UnsupportedOperation("fileno: on an IO worker a script's output has no descriptor of its own")
+        return self._descriptor
+
     @property
     def buffer(self) -> io.BufferedIOBase:
         return _Bytes(self)
+
+    def keep(self, data: bytes) -> None:
+        """What came by the descriptor, also after the stream was closed."""
+        closed, self.closed = self.closed, False
+        self.write(data.decode("utf-8", "replace"))
+        self.closed = closed
 
     def text(self) -> str:
         if not self._parts:

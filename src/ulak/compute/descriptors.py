@@ -27,6 +27,7 @@ class Descriptors:
         for end in self._ends:
             os.set_blocking(end, False)
         self._lock = threading.Lock()
+        self._watch = _watching(self._ends)
         self._captures: tuple[Capture, ...] = ()
         threading.Thread(target=self._empty, name="output", daemon=True).start()
 
@@ -38,14 +39,14 @@ class Descriptors:
     def leave(self) -> None:
         for place, saved in enumerate(self._saved, 1):
             os.dup2(saved, place)
-        for place in range(2):
-            self._read(place)
-        self._captures = ()
+        if self._watch.poll(0):
+            for place in range(2):
+                self._read(place)
+        with self._lock:  # the thread may be in the middle of the last of it
+            self._captures = ()
 
     def _empty(self) -> None:
-        watch = select.poll()
-        for end in self._ends:
-            watch.register(end, select.POLLIN)
+        watch = _watching(self._ends)
         while True:
             for end, _ in watch.poll():
                 self._read(self._ends.index(end))
@@ -55,4 +56,11 @@ class Descriptors:
         with self._lock, contextlib.suppress(BlockingIOError):
             while data := os.read(self._ends[place], _READ_BYTES):
                 if self._captures:
-                    self._captures[place].write(data.decode("utf-8", "replace"))
+                    self._captures[place].keep(data)
+
+
+def _watching(ends: tuple[int, ...]) -> select.poll:
+    watch = select.poll()
+    for end in ends:
+        watch.register(end, select.POLLIN)
+    return watch

@@ -47,7 +47,7 @@ class Dispatcher:
         self.fleet = Fleet(settings, initializer)
         self.timers = Timetable()
         self.unfinished = 0
-        self.counts = {"total_put": 0, "total_dropped": 0, "total_retried": 0, "total_crashed": 0, "total_finished": 0}
+        self.total_put = self.total_dropped = self.total_retried = self.total_crashed = self.total_finished = 0
         self.wait_seconds = self.run_seconds = 0.0
         self._warden = Warden(self, settings)
         self._hands: dict[int, Hand] = {}
@@ -81,7 +81,7 @@ class Dispatcher:
             if self._capacity is not None and line.depth >= self._capacity:
                 raise Refused(f"{line.depth} {kind.value} tasks wait already; submit later or raise input_capacity")
             self.unfinished += 1
-            self.counts["total_put"] += 1
+            self.total_put += 1
             if not line.depth and not line.suspects and (hand := self._free_hand(kind)):
                 self.give(hand, [work])
                 return
@@ -160,7 +160,7 @@ class Dispatcher:
 
     def drop(self) -> None:
         with self.lock:
-            self.counts["total_dropped"] += 1
+            self.total_dropped += 1
 
     def wake(self) -> None:
         self._untidy = True
@@ -179,7 +179,7 @@ class Dispatcher:
     def _conclude(self, work: Work) -> None:
         work.state = FINAL
         self.unfinished -= 1
-        self.counts["total_finished"] += 1
+        self.total_finished += 1
         if self.closing and not self.unfinished:
             self._drained.set()
 
@@ -262,14 +262,19 @@ class Dispatcher:
     # -- on the dispatcher's thread ----------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        """Whoever is told wakes up and wants the interpreter, so telling is the last thing before going to sleep."""
         self._warden.open_nursery()
         self._warden.start_patrol()
+        pause = 0.0
         while not self._over:
+            finished: Finished = []
+            for descriptor, mask in self._poll.poll(pause):
+                self._handle(descriptor, mask, finished)
+            self._keep_house(finished)
             with self.lock:
                 pause = self._pause()
-            for descriptor, mask in self._poll.poll(pause):
-                self._handle(descriptor, mask)
-            self._keep_house()
+            for work, outcome in finished:
+                work.finish(work, outcome)
         self._warden.close_nursery()
         self._poll.close()
 
@@ -278,8 +283,7 @@ class Dispatcher:
         pause = self.timers.pause(monotonic())
         return _SILENCE_SECONDS if self._deep and pause > _SILENCE_SECONDS else pause
 
-    def _handle(self, descriptor: int, mask: int) -> None:
-        finished: Finished = []
+    def _handle(self, descriptor: int, mask: int, finished: Finished) -> None:
         hand = self._hands.get(descriptor)
         if hand is not None:
             self._hear(hand, mask, finished)
@@ -287,7 +291,6 @@ class Dispatcher:
             os.eventfd_read(self._bell)
         else:
             self._warden.hear(finished)
-        _tell(finished)
 
     def _hear(self, hand: Hand, mask: int, finished: Finished) -> None:
         """The worker's next work goes out before anybody is told of the last."""
@@ -297,16 +300,17 @@ class Dispatcher:
                 self._poll.modify(hand, select.EPOLLIN)
             for report in reports:
                 self.apply(hand, report, finished)
-            if hand.kind is not None and reports:
-                self.feed(hand.kind)
+            if hand.kind is not None:
+                line = self.lines[hand.kind]
+                if line.depth or line.suspects:
+                    self.feed(hand.kind)
         if not reports and mask & select.EPOLLHUP:
             self.forget(hand)  # its death is told by the nursery
 
-    def _keep_house(self) -> None:
+    def _keep_house(self, finished: Finished) -> None:
         now = monotonic()
         if not (self._deep or self._waiters or self._untidy or self.timers.is_due(now)):
             return
-        finished: Finished = []
         with self.lock:
             self.timers.run(now, finished)
             self._untidy = False
@@ -318,25 +322,25 @@ class Dispatcher:
             waiters = self._admitted()
             if self.closing_workers and not self.fleet.everyone():
                 self._emptied.set()
-        _tell(finished)
         for callback in waiters:
             callback()
 
     def apply(self, hand: Hand, report: tuple[Any, ...], finished: Finished) -> None:
         busy, outcomes, returned = report
         hand.heard_at, hand.rung = monotonic(), False
-        if outcomes:
-            self.run_seconds += busy
-            hand.learn(busy, len(outcomes))
+        self.run_seconds += busy
+        hand.done += len(outcomes)
         for number, code, blob, trace in outcomes:
             work = hand.inflight.pop(number, None)
-            if number == NOT_READY:
-                self._break(blob, finished)
-            elif work is not None:
+            if work is not None:
                 self._take(work, hand, code, blob, trace, finished)
+            elif number == NOT_READY:
+                self._break(blob, finished)
         if returned:
             self.take_back([work for number in returned if (work := hand.inflight.pop(number, None))])
             hand.limit = hand.hands  # no more ahead of whatever takes so long
+        elif hand.inflight or self.lines[hand.kind or TaskType.CPU_BOUND].depth:
+            hand.learn(busy, len(outcomes))  # a pace is needed only where there is a choice of how much to send
         if not hand.inflight:
             self.rest(hand)
         elif len(hand.inflight) <= hand.hands:
@@ -346,10 +350,13 @@ class Dispatcher:
 
     def _take(self, work: Work, hand: Hand, code: int, blob: bytes, trace: Any, finished: Finished) -> None:
         work.attempts += 1
-        if code != OK and work.options.retries_failures and work.attempts <= work.options.max_retries:
+        if code == OK:
+            status = TaskStatus.SUCCESS
+        elif work.options.retries_failures and work.attempts <= work.options.max_retries:
             self._warden.retry_later(work)
             return
-        status = TaskStatus.SUCCESS if code == OK else TaskStatus.FAILED
+        else:
+            status = TaskStatus.FAILED
         self._conclude(work)
         kept = ScriptTrace(*trace) if trace else None
         finished.append((work, Outcome(status, blob, None, kept, work.attempts, hand.name)))

@@ -127,9 +127,9 @@ class Hand:
                 os.write(self._bell, b"r")
 
     def learn(self, busy: float, count: int) -> None:
-        self.done += count
-        self.pace = decide.new_pace(self.pace, busy, count)
-        self.limit = self.hands + decide.ahead(self.pace)
+        if count:
+            self.pace = decide.new_pace(self.pace, busy, count)
+            self.limit = self.hands + decide.ahead(self.pace)
 
     def kill(self, number: signal.Signals) -> None:
         if self.pid is not None:

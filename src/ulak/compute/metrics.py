@@ -14,15 +14,15 @@ def of_dispatcher(dispatcher: Dispatcher) -> dict[str, dict[str, Any]]:
     workers = list(dispatcher.fleet.workers())
     return {
         "input_queue": {
-            "total_put": dispatcher.counts["total_put"],
-            "total_dropped": dispatcher.counts["total_dropped"],
+            "total_put": dispatcher.total_put,
+            "total_dropped": dispatcher.total_dropped,
             "depth": {kind.value: line.depth for kind, line in dispatcher.lines.items()},
         },
         "process_pool": {
             "unfinished": dispatcher.unfinished,
-            "total_finished": dispatcher.counts["total_finished"],
-            "total_retried": dispatcher.counts["total_retried"],
-            "total_crashed": dispatcher.counts["total_crashed"],
+            "total_finished": dispatcher.total_finished,
+            "total_retried": dispatcher.total_retried,
+            "total_crashed": dispatcher.total_crashed,
             "restarts": dispatcher.fleet.restarts,
             "spares": dispatcher.fleet.spare_count,
             "wait_seconds": dispatcher.wait_seconds,

@@ -117,7 +117,7 @@ class Nursery:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.setsid()
+        os.setpgid(0, 0)
         die_with_parent(signal.SIGKILL)
         if os.getppid() == 1:  # the nursery died before we could ask to die with it
             os._exit(1)
@@ -134,6 +134,7 @@ class Nursery:
             raise _Over from None
 
     def _end_all(self) -> None:
+        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         for pid in self._children:
             _signal_group(pid, signal.SIGKILL)

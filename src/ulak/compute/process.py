@@ -47,7 +47,7 @@ class NurseryLink:
     def _start(self, descriptor: int) -> subprocess.Popen[bytes]:
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001 - as multiprocessing does
         command = [sys.executable, *flags, _BOOTSTRAP, str(descriptor), json.dumps(sys.path)]
-        return subprocess.Popen(command, pass_fds=[descriptor], stdin=subprocess.DEVNULL, start_new_session=True)
+        return subprocess.Popen(command, pass_fds=[descriptor], stdin=subprocess.DEVNULL, process_group=0)
 
     @property
     def pid(self) -> int:

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import Any
 
-from ulak.compute.capture import Capture, Router
-from ulak.compute.descriptors import Descriptors
+from ulak.compute.capture import Capture
+from ulak.compute.streams import OwnStreams, SharedStreams, Streams
 
 
 class Surroundings:
@@ -15,31 +15,22 @@ class Surroundings:
 
     def __init__(self, limit: int, *, alone: bool) -> None:
         self._limit = limit
-        self._descriptors = Descriptors() if alone else None
         self._directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
         self._environment = os.environ.copy()
         # Comparing the table behind os.environ costs a microsecond, decoding a copy of it fifty.
         self._table: dict[Any, Any] = getattr(os.environ, "_data", {})
         self._encoded = dict(self._table)
         self._path, self._argv = list(sys.path), list(sys.argv)
-        self._out, self._err = Router(sys.stdout), Router(sys.stderr)
-        self._put_streams()
+        self._places = (1, 2) if alone else (None, None)
+        self._streams: Streams = OwnStreams() if alone else SharedStreams()
 
     def enter(self) -> tuple[Capture, Capture]:
-        out, err = Capture(self._limit), Capture(self._limit)
-        self._out.aim(out)
-        self._err.aim(err)
-        if self._descriptors is not None:
-            self._descriptors.enter(out, err)
+        out, err = Capture(self._limit, self._places[0]), Capture(self._limit, self._places[1])
+        self._streams.enter(out, err)
         return out, err
 
     def leave(self) -> None:
-        self._out.aim(None)
-        self._err.aim(None)
-        if self._descriptors is not None:
-            self._descriptors.leave()
-        if sys.stdout is not self._out or sys.stderr is not self._err:
-            self._put_streams()
+        self._streams.leave()
         os.fchdir(self._directory)
         if self._table != self._encoded:
             self._restore_environment()
@@ -53,9 +44,6 @@ class Surroundings:
         if directory not in self._path:
             self._path.append(directory)
             sys.path.append(directory)
-
-    def _put_streams(self) -> None:
-        sys.stdout, sys.stderr = self._out, self._err
 
     def _restore_environment(self) -> None:
         for name in set(os.environ) - set(self._environment):

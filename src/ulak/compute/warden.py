@@ -131,7 +131,7 @@ class Warden:
     def _charge(self, work: Work, hand: Hand, cause: str, finished: Finished) -> None:
         work.attempts += 1
         work.hand = None
-        self._dispatcher.counts["total_crashed"] += 1
+        self._dispatcher.total_crashed += 1
         if work.attempts > work.options.max_retries:
             text = f"{work.name} ended its worker {work.attempts} times; last, {hand.name} {cause}"
             outcome = Outcome(TaskStatus.CRASHED, b"", Crashed(text), None, work.attempts, hand.name)
@@ -203,7 +203,7 @@ class Warden:
     def retry_later(self, work: Work) -> None:
         work.state, work.hand = ASIDE, None
         self._dispatcher.lines[work.options.task_type].delayed.add(work)
-        self._dispatcher.counts["total_retried"] += 1
+        self._dispatcher.total_retried += 1
         self._later(self._retries.delay_seconds(work.attempts), partial(self._requeue, work))
 
     def _requeue(self, work: Work, finished: Finished) -> None:

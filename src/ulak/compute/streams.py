@@ -1,0 +1,49 @@
+"""Where sys.stdout and sys.stderr go while a script runs, and how they come back."""
+
+from __future__ import annotations
+
+import sys
+from typing import Protocol
+
+from ulak.compute.capture import Capture, Router
+from ulak.compute.descriptors import Descriptors
+
+
+class Streams(Protocol):
+    def enter(self, out: Capture, err: Capture) -> None: ...
+
+    def leave(self) -> None: ...
+
+
+class OwnStreams:
+    """A CPU worker's: one script at a time, so the streams are simply exchanged, and the descriptors with them."""
+
+    def __init__(self) -> None:
+        self._before = sys.stdout, sys.stderr
+        self._descriptors = Descriptors()
+
+    def enter(self, out: Capture, err: Capture) -> None:
+        sys.stdout, sys.stderr = out, err
+        self._descriptors.enter(out, err)
+
+    def leave(self) -> None:
+        sys.stdout, sys.stderr = self._before
+        self._descriptors.leave()
+
+
+class SharedStreams:
+    """An IO worker's: every thread prints into its own capture."""
+
+    def __init__(self) -> None:
+        self._out, self._err = Router(sys.stdout), Router(sys.stderr)
+        sys.stdout, sys.stderr = self._out, self._err
+
+    def enter(self, out: Capture, err: Capture) -> None:
+        self._out.aim(out)
+        self._err.aim(err)
+
+    def leave(self) -> None:
+        self._out.aim(None)
+        self._err.aim(None)
+        if sys.stdout is not self._out or sys.stderr is not self._err:
+            sys.stdout, sys.stderr = self._out, self._err
