@@ -160,6 +160,7 @@ class Ulak:
             lease_seconds=spine.lease_seconds,
             poison_deaths=spine.poison_deaths,
             crons=self._crons,
+            prunes=self._room.prunes,
             ages=Ages(*map(_millis, (spine.history_days, spine.events_days, spine.dead_days))),
         )
         await store.open(loops)

@@ -80,6 +80,10 @@ class Permanent(Failure):
     """It will never work: to the dead letters at once."""
 
 
+class Held(Permanent):
+    """It may have had its effect: kept apart until a person decides."""
+
+
 class Throttled(Failure):
     """The other side asked us to slow down."""
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ulak.backoff import Backoff
 from ulak.channels.channel import Channel, NotificationType
-from ulak.channels.registry import Registry, discover
+from ulak.channels.registry import BUILT_IN, Registry, discover
 from ulak.channels.webhook import WebhookChannel, WebhookOptions
 from ulak.compute.jobs import KIND, Runs
 from ulak.compute.lane import ProcessLane
 from ulak.compute.service import Compute
+from ulak.notify import idempotency, inbox
 from ulak.notify.endpoint import Endpoints
 from ulak.notify.jobs import Deliveries
 from ulak.notify.model import POOL, kind_of
@@ -20,12 +24,17 @@ from ulak.notify.settings import NotifyOptions
 from ulak.notify.template import Templates
 from ulak.settings import Delivery, Settings
 from ulak.spine.breaker import BreakerPolicy
+from ulak.spine.store import Tx
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ulak.app import Ulak
 
+
+Prune = Callable[[Tx], int]
+
+_WITH_OWN_LIMIT = frozenset({"EMAIL", "WEBHOOK"})
 
 # The engine has its own bounds per class; this many may be with it at once.
 RUNS_AT_ONCE = 200
@@ -36,24 +45,35 @@ class NotifyRoom:
     service: Notify
     deliveries: Deliveries
     registry: Registry
+    prunes: dict[str, Prune]
 
 
 def notify_room(ulak: Ulak) -> NotifyRoom:
     """Register a handler for every type that some channel carries, and the service over them."""
     settings = ulak.settings
     endpoints = Endpoints(lambda: ulak.store)
-    channels = [_webhook(ulak, endpoints), *discover(settings)]
+    built_in = [point for point in BUILT_IN if point.name != "webhook"]  # ours knows the endpoints' secrets
+    channels = [*discover(settings, built_in=built_in), _webhook(ulak, endpoints)]
     registry = Registry(channels)
     deliveries = Deliveries(registry, ulak.telemetry, endpoints)
     types = _types(channels)
     for name in types:
         _register(ulak, name, deliveries)
-    templates = Templates()
+    options = NotifyOptions.of(settings)
+    service = Notify(options, _templates(settings), frozenset(types), lambda: (ulak.store, ulak.loops.gate), endpoints)
+    prunes: dict[str, Prune] = {
+        "notify_idempotency": partial(idempotency.prune, keep_millis=options.idempotency_millis),
+        "notify_inbox": partial(inbox.prune, keep_millis=options.inbox_millis),
+    }
+    return NotifyRoom(service, deliveries, registry, prunes)
+
+
+def _templates(settings: Settings) -> Templates:
+    templates = Templates(default_language=settings.notify.language)
     templates.load()
-    service = Notify(
-        NotifyOptions.of(settings), templates, frozenset(types), lambda: (ulak.store, ulak.loops.gate), endpoints
-    )
-    return NotifyRoom(service, deliveries, registry)
+    if settings.notify.templates:
+        templates.load(Path(settings.notify.templates))
+    return templates
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +119,7 @@ def _register(ulak: Ulak, name: str, deliveries: Deliveries) -> None:
         concurrency=policy.consumers,
         max_attempts=policy.max_attempts,
         # Longer than the channel's own limit, so that the channel can still say what it knows of a late attempt.
-        timeout_seconds=getattr(policy, "timeout_seconds", 60.0) + 15,
+        timeout_seconds=policy.timeout_seconds + (15 if name in _WITH_OWN_LIMIT else 0),
         backoff=Backoff(policy.retry_first_seconds, policy.retry_factor, policy.retry_cap_seconds),
         capacity=settings.notify.capacity,
         admission=settings.notify.admission,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 from ulak.app import Ulak
 from ulak.errors import Error
 from ulak.masking import mask_text
+from ulak.notify.ledger import balance
 from ulak.spine.breaker import Breaker, load_breakers
 from ulak.spine.job import State, Word
 from ulak.spine.query import Queries
@@ -30,6 +31,8 @@ GAUGES = {
     "ulak_capacity": "Most unfinished jobs of a pool: a kind, or kinds that share a bound.",
     "ulak_utilisation": "Unfinished jobs of a pool as a part of its capacity, 0 to 1.",
     "ulak_conservation_difference": "Accepted jobs that are neither unfinished nor finished; other than 0 is a defect.",
+    "ulak_notify_notifications": "Notifications since the store was made, by what became of them; `accepted` is all.",
+    "ulak_notify_conservation_difference": "Accepted notifications that are nowhere; other than 0 is a defect.",
     "ulak_breaker_open": "1 for each destination whose breaker is open or half-open.",
     "ulak_running": "Attempts that run in this process.",
     "ulak_store": "Facts of the store: sizes, commits, what waits for the writer.",
@@ -73,6 +76,14 @@ def take_sample(tx: Tx) -> Sample:
 Point = tuple[str, dict[str, str], float]
 
 
+def _of_notify(sample: Sample) -> Iterator[Point]:
+    """accepted = delivered + failed + dead + held + cancelled + expired + waiting, in one sample."""
+    books = balance(sample.tally, sample.live)
+    for status, number in asdict(books).items():
+        yield "ulak_notify_notifications", {"status": status}, number
+    yield "ulak_notify_conservation_difference", {}, books.difference
+
+
 class Sampler(Collector):
     def __init__(self, ulak: Ulak) -> None:
         self._ulak = ulak
@@ -111,6 +122,7 @@ class Sampler(Collector):
             yield "ulak_jobs", {"kind": kind, "state": state}, number
         for kind in sample.kinds():
             yield from self._of_kind(sample, kind, now)
+        yield from _of_notify(sample)
         for breaker in sample.breakers:
             yield "ulak_breaker_open", {"destination": mask_text(breaker.destination), "state": breaker.state}, 1
         yield "ulak_sample_age_seconds", {}, max(now - sample.taken_at, 0) / 1000

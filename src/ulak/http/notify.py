@@ -30,8 +30,9 @@ from ulak.http.notify_models import (
     inbox_item_out,
     notification_out,
 )
+from ulak.http.view import Reveal, revealing
 from ulak.notify.inbox import InboxItem
-from ulak.notify.model import Accepted, Request
+from ulak.notify.model import Accepted, Request, Status
 from ulak.notify.service import decode_batch, decode_request
 from ulak.notify.stream import InboxStream
 
@@ -72,7 +73,7 @@ def _accept_route(ulak: Ulak) -> HotRoute:
 
     return HotRoute(
         "POST", "/api/notifications", accept, "notify", "Accept a notification for delivery", Request, Accepted,
-        description="Answers as soon as it is durable. A repeated request with the same Idempotency-Key gets the first answer.",
+        description="Answers as soon as it is durable. The header Idempotency-Key makes a repeat get the first answer.",
         tag="notifications", examples={"email": EXAMPLE}, statuses=(400, 401, 403, 409, 413, 429, 503),
     )  # fmt: skip
 
@@ -109,22 +110,34 @@ def _notifications(ulak: Ulak) -> APIRouter:
     @router.get("", summary="List notifications, newest first")
     async def list_notifications(
         caller: Notifier,
-        status: Annotated[str | None, Query(description="e.g. DELIVERED")] = None,
+        status: Annotated[
+            str | None, Query(description=f"One of: {', '.join(Status)}.", examples=["DELIVERED"])
+        ] = None,
         notification_type: Annotated[str | None, Query(alias="notificationType")] = None,
         before: Annotated[str | None, Query(description="nextBefore of the page above")] = None,
         limit: Annotated[int, Query(ge=1, le=500)] = 50,
+        reveal: Reveal = False,
     ) -> Page:
-        views = await ulak.notify.list(status=status, notification_type=notification_type, before=before, limit=limit)
-        items = [notification_out(view, reveal=caller.may("reveal")) for view in views]
-        return Page(items=items, next_before=items[-1].id if len(items) == limit else None)
+        """Recipients, subjects, bodies and metadata are masked unless they may be revealed and that is asked for."""
+        shown = revealing(caller, reveal=reveal)
+        found = await ulak.notify.page(status=status, notification_type=notification_type, before=before, limit=limit)
+        following = None if found.before is None else str(ids.to_uuid(found.before))
+        return Page(items=[notification_out(view, reveal=shown) for view in found.views], next_before=following)
 
-    @router.get("/{identifier}", summary="One notification with its timeline")
-    async def get_notification(caller: Notifier, identifier: UUID) -> NotificationOut:
-        return notification_out(await ulak.notify.get(identifier), reveal=caller.may("reveal"))
+    @router.get("/{identifier}", summary="One notification with its attempts and timeline")
+    async def get_notification(caller: Notifier, identifier: UUID, reveal: Reveal = False) -> NotificationOut:
+        shown = revealing(caller, reveal=reveal)
+        return notification_out(await ulak.notify.get(identifier), reveal=shown)
 
     @router.post("/{identifier}/cancel", summary="Cancel a notification that is not finished")
     async def cancel_notification(_: Notifier, identifier: UUID) -> CancelOut:
         return CancelOut(id=str(identifier), status=await ulak.notify.cancel(identifier))
+
+    @router.post("/{identifier}/resend", status_code=202, summary="Send a dead letter again")
+    async def resend_notification(_: Notifier, identifier: UUID) -> CancelOut:
+        """For FAILED, DEAD and HELD: the same id and idempotency key, with fresh attempts."""
+        await ulak.notify.resend(identifier)
+        return CancelOut(id=str(identifier), status="WAITING")
 
     return router
 
@@ -159,11 +172,7 @@ def _inbox(ulak: Ulak) -> APIRouter:
     async def follow(
         recipient: str, last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None
     ) -> StreamingResponse:
-        if last_event_id is not None and not last_event_id.isdigit():
-            raise Invalid(
-                "Last-Event-ID must be the id of an event of this stream", fields=[("Last-Event-ID", "number")]
-            )
-        events = stream.follow(recipient, None if last_event_id is None else int(last_event_id))
+        events = stream.follow(recipient, None if last_event_id is None else _cursor(last_event_id))
         return StreamingResponse(
             _as_events(events), media_type="text/event-stream", headers={"cache-control": "no-store"}
         )
@@ -171,10 +180,16 @@ def _inbox(ulak: Ulak) -> APIRouter:
     return router
 
 
+def _cursor(last_event_id: str) -> int:
+    if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 20):
+        raise Invalid("Last-Event-ID must be the id of an event of this stream", fields=[("Last-Event-ID", "number")])
+    return int(last_event_id)
+
+
 async def _as_events(items: AsyncIterator[tuple[int, InboxItem | None]]) -> AsyncIterator[bytes]:
     async for seq, item in items:
-        if item is None:
-            yield b": still here\n\n"
+        if item is None:  # without data nobody is told, but the place to resume from is remembered
+            yield f": still here\nid: {seq}\n\n".encode()
         else:
             body = inbox_item_out(item).model_dump_json(by_alias=True)
             yield f"id: {seq}\nevent: notification\ndata: {body}\n\n".encode()

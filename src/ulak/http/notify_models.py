@@ -10,10 +10,11 @@ from pydantic.alias_generators import to_camel
 
 from ulak import ids
 from ulak.clock import to_datetime
-from ulak.masking import HIDDEN, mask_body, mask_recipient
+from ulak.masking import HIDDEN, mask_body, mask_recipient, mask_value
 from ulak.notify.endpoint import Endpoint
 from ulak.notify.inbox import InboxItem
 from ulak.notify.records import View
+from ulak.spine.job import Entry
 
 
 class Wire(BaseModel):
@@ -119,9 +120,16 @@ def notification_out(view: View, *, reveal: bool) -> NotificationOut:
         send_at=instant(view.send_at),
         settled_at=instant(view.settled_at),
         expires_at=instant(view.expires_at),
-        detail=view.detail,
-        timeline=[Step(at=to_datetime(s.at), what=s.word, attempt=s.attempt, detail=s.detail) for s in view.timeline],
+        detail=view.detail if reveal else mask_value("", view.detail),
+        timeline=[_step(entry, reveal=reveal) for entry in view.timeline],
     )
+
+
+def _step(entry: Entry, *, reveal: bool) -> Step:
+    """Instants inside are shown as such; what a provider said is masked."""
+    detail = {name: to_datetime(value) if name == "until" else value for name, value in entry.detail.items()}
+    shown = detail if reveal else {name: mask_value("", value) for name, value in detail.items()}
+    return Step(at=to_datetime(entry.at), what=entry.word, attempt=entry.attempt, detail=shown)
 
 
 def inbox_item_out(item: InboxItem) -> InboxItemOut:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ulak.errors import Invalid
-from ulak.notify.model import PRIORITIES, Notification, Request
+from ulak.notify.model import PRIORITIES, Notification, Request, Status
 
 MOST_RECIPIENT = 2048
 MOST_SUBJECT = 998
@@ -28,10 +28,19 @@ def check(request: Request, known_types: frozenset[str]) -> None:
     _check_content(request, problems)
     _check_choices(request, problems)
     if problems:
-        raise Invalid(
-            "the notification is not acceptable: " + "; ".join(f"{field} {why}" for field, why in problems),
-            fields=problems,
-        )
+        raise refusal(problems)
+
+
+def refusal(problems: Problems) -> Invalid:
+    told = "; ".join(f"{field} {why}" if field else why for field, why in problems)
+    return Invalid(f"the notification is not acceptable: {told}", fields=problems)
+
+
+def known_status(name: str | None) -> Status | None:
+    if name is None or name in Status.__members__:
+        return None if name is None else Status(name)
+    names = ", ".join(Status)
+    raise Invalid(f"no status {name!r}; there are: {names}", fields=[("status", f"must be one of {names}")])
 
 
 def _check_type(request: Request, known_types: frozenset[str], problems: Problems) -> None:
@@ -68,12 +77,17 @@ def _looks_like_url(text: str) -> bool:
 
 def _check_content(request: Request, problems: Problems) -> None:
     if request.template is not None:
-        if request.body is not None:
-            problems.append(("body", "must be left out when template is given"))
+        problems += [
+            (name, "must be left out when template is given")
+            for name in ("body", "html")
+            if getattr(request, name) is not None
+        ]
     elif not request.body or not request.body.strip():
         problems.append(("body", "is required and must not be blank (or give template and variables)"))
-    elif len(request.body) > MOST_BODY:
-        problems.append(("body", f"must have at most {MOST_BODY} characters"))
+    elif len(request.body) > MOST_BODY or "\x00" in request.body:
+        problems.append(("body", f"must have at most {MOST_BODY} characters and no NUL"))
+    if request.html is not None and (request.notification_type != "EMAIL" or len(request.html) > MOST_BODY):
+        problems.append(("html", f"is for EMAIL and must have at most {MOST_BODY} characters"))
     if request.subject is not None and (len(request.subject) > MOST_SUBJECT or _CONTROL.search(request.subject)):
         problems.append(("subject", f"must have at most {MOST_SUBJECT} characters and no control characters"))
     if request.variables is not None and request.template is None:
@@ -89,9 +103,17 @@ def _check_choices(request: Request, problems: Problems) -> None:
         not 0 < len(request.order_key) <= MOST_ORDER_KEY or _CONTROL.search(request.order_key)
     ):
         problems.append(("orderKey", f"must have 1 to {MOST_ORDER_KEY} characters and no control characters"))
-    for name, instant in (("expiresAt", request.expires_at), ("sendAt", request.send_at)):
+    _check_times(request, problems)
+
+
+def _check_times(request: Request, problems: Problems) -> None:
+    expires_at, send_at = request.expires_at, request.send_at
+    for name, instant in (("expiresAt", expires_at), ("sendAt", send_at)):
         if instant is not None and instant.tzinfo is None:
             problems.append((name, "needs a time zone, like 2030-01-31T10:30:00Z"))
+            return
+    if expires_at is not None and send_at is not None and expires_at <= send_at:
+        problems.append(("expiresAt", "must be after sendAt"))
 
 
 def line_of(notification: Notification, order_key: str | None, slots_per_destination: int) -> tuple[str | None, int]:
@@ -100,7 +122,7 @@ def line_of(notification: Notification, order_key: str | None, slots_per_destina
         return f"order:{order_key}", 1
     if notification.notification_type == "WEBHOOK":
         parts = urlsplit(notification.recipient)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"[:200], slots_per_destination
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"[:200], slots_per_destination
     return None, 1
 
 

@@ -16,7 +16,7 @@ PRUNE_SLICE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """A row to accept once per key. `since` is the oldest instant at which an earlier use still counts."""
+    """A row to accept once per key. An earlier use counts for its lifetime."""
 
     key: str
     hash: str
@@ -66,5 +66,6 @@ def _accept(tx: Tx, items: list[Once]) -> list[Answer]:
 ACCEPT_ONCE: Verb[Once, Answer] = Verb(Line.ENQUEUE, _accept)
 
 
-def prune(tx: Tx, before: int) -> int:
-    return tx.run(sql.prune_idempotency, before=before, n=PRUNE_SLICE)
+def prune(tx: Tx, keep_millis: int) -> int:
+    """Remove a slice of the keys that no longer count."""
+    return tx.run(sql.prune_idempotency, before=tx.now - keep_millis, n=PRUNE_SLICE)

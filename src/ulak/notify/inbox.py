@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ulak import codec
+from ulak.ids import EPOCH_MILLIS
 from ulak.notify.model import Notification
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
@@ -14,6 +15,7 @@ from ulak.spine.store import Tx
 sql = Queries(__package__)
 
 ADDED = "notify.inbox.added"
+PRUNE_SLICE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,12 @@ def item(tx: Tx, recipient: str, identifier: int) -> InboxItem | None:
 def unread(tx: Tx, recipient: str) -> int:
     row = tx.one(sql.count_unread, recipient=recipient)
     return int(row[0]) if row else 0
+
+
+def prune(tx: Tx, keep_millis: int) -> int:
+    """Remove a slice of what is too old; ids are ordered by time."""
+    oldest = max(tx.now - keep_millis - EPOCH_MILLIS, 0) << 22
+    return tx.run(sql.prune_inbox, before=oldest, n=PRUNE_SLICE)
 
 
 def mark_read(tx: Tx, recipient: str, identifier: int | None) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from functools import partial
 
 import msgspec
 
 from ulak import ids
-from ulak.channels.channel import EndpointGone, Message
+from ulak.channels.channel import Channel, EndpointGone, Message, Receipt, Uncertain
 from ulak.channels.registry import Registry
-from ulak.errors import Failure, Permanent
+from ulak.errors import Held, Permanent
 from ulak.notify import inbox
 from ulak.notify.endpoint import Endpoints
 from ulak.notify.model import Notification
@@ -20,7 +22,10 @@ from ulak.spine.telemetry import Telemetry
 
 
 def to_notification(job: Job) -> Notification:
-    return msgspec.convert(job.payload, Notification)
+    try:
+        return msgspec.convert(job.payload, Notification)
+    except msgspec.ValidationError as error:
+        raise Permanent(f"the payload is no notification ({error}); edit the dead letter and send it again") from None
 
 
 def to_message(job: Job, notification: Notification) -> Message:
@@ -49,20 +54,7 @@ class Deliveries:
         self.endpoints = endpoints
 
     async def deliver(self, job: Job) -> Done:
-        notification = to_notification(job)
-        channel = self._registry.find(notification.notification_type)
-        try:
-            receipt = await channel.handle(to_message(job, notification))
-        except Failure as error:
-            self._telemetry.count("notify_failures", job.kind, f"{channel.name}:{error_class(error)}")
-            raise
-        return Done(
-            {
-                "channel": channel.name,
-                "providerId": receipt.provider_id,
-                **({"detail": receipt.detail} if receipt.detail else {}),
-            }
-        )
+        return await self._deliver(job, to_notification(job))
 
     async def deliver_in_app(self, job: Job) -> Done:
         """The inbox is in our own database: the item and the end of its job are one transaction."""
@@ -73,12 +65,47 @@ class Deliveries:
         )
 
     async def deliver_webhook(self, job: Job) -> Done:
-        url = to_notification(job).recipient
+        notification = to_notification(job)
+        url = notification.recipient
         known = await self.endpoints.find(url)
         if known is not None and known.disabled_at is not None:
             raise Permanent(f"the endpoint is switched off: {known.reason}; enable it to send again")
         try:
-            return await self.deliver(job)
+            return await self._deliver(job, notification)
         except EndpointGone as gone:
             await self.endpoints.disable(url, "it answered 410 Gone")
             raise gone from None
+
+    async def _deliver(self, job: Job, notification: Notification) -> Done:
+        channel = self._registry.find(notification.notification_type)
+        began = time.perf_counter()
+        try:
+            receipt = await _handed(channel, to_message(job, notification))
+        except Exception as error:  # noqa: BLE001 - counted whatever it is, and raised again
+            failure = _held(error) if notification.hold and isinstance(error, Uncertain) else error
+            self._telemetry.count("notify_failures", job.kind, (channel.name, _class(error)))
+            raise failure from None
+        finally:
+            self._telemetry.observe("notify_handle_seconds", job.kind, channel.name, time.perf_counter() - began)
+        return Done(_result(channel, receipt))
+
+
+async def _handed(channel: Channel, message: Message) -> Receipt:
+    try:
+        return await channel.handle(message)
+    except asyncio.CancelledError:
+        # Too late, cancelled or stopping: what the channel had sent by then, nobody knows.
+        raise Uncertain("the attempt was broken off while the message was being handed over") from None
+
+
+def _held(error: Uncertain) -> Held:
+    return Held(f"{error} It must not be sent twice, so it waits for a person: resend or drop it.")
+
+
+def _class(error: Exception) -> str:
+    return "uncertain" if isinstance(error, Uncertain) else error_class(error)
+
+
+def _result(channel: Channel, receipt: Receipt) -> dict[str, object]:
+    result: dict[str, object] = {"channel": channel.name, "providerId": receipt.provider_id}
+    return {**result, "detail": receipt.detail} if receipt.detail else result

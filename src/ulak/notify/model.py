@@ -12,6 +12,7 @@ from ulak.spine.job import Priority
 
 PRIORITIES = {level.name: int(level) for level in Priority}
 KIND_PREFIX = "notify."
+ALL_KINDS = (KIND_PREFIX, KIND_PREFIX + "~")  # from, to: the order of letters puts every type in between
 POOL = "notify"
 
 
@@ -22,6 +23,7 @@ class Request(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     recipient: str | None = None
     subject: str | None = None
     body: str | None = None
+    html: str | None = None
     priority: str | None = None
     metadata: dict[str, Any] | None = None
     expires_at: datetime | None = None
@@ -42,19 +44,20 @@ class Notification(msgspec.Struct, rename="camel", omit_defaults=True):
     subject: str | None = None
     html: str | None = None
     metadata: dict[str, Any] = {}
+    hold: bool = False
 
     def __repr__(self) -> str:
         # Who gets it and what it says must not reach a log by accident.
         return f"Notification({self.notification_type})"
 
 
-class Accepted(msgspec.Struct, rename="camel"):
+class Accepted(msgspec.Struct, rename="camel", kw_only=True):
     """The answer to an accepted notification."""
 
     id: str
-    submitted_at: datetime
     status: str = "ACCEPTED"
     message: str = "Notification submitted for processing"
+    submitted_at: datetime
 
 
 class Status(StrEnum):
@@ -76,14 +79,14 @@ _FINISHED = {"done": Status.DELIVERED, "cancelled": Status.CANCELLED, "expired":
 _DEAD = {"permanent": Status.FAILED, "uncertain": Status.HELD}
 
 
-def status_of(job_status: str, attempt: int, error_class: str | None) -> Status:
-    """A job's status in the room's own words."""
+def status_of(job_status: str, *, begun: bool, error_class: str | None) -> Status:
+    """A job's status in the room's own words. `begun` tells a retry from a first time that is still to come."""
     if job_status == "dead":
         return _DEAD.get(error_class or "", Status.DEAD)
     if job_status == "running":
         return Status.SENDING
     if job_status == "deferred":
-        return Status.RETRYING if attempt else Status.SCHEDULED
+        return Status.RETRYING if begun else Status.SCHEDULED
     return _FINISHED.get(job_status, Status.WAITING)
 
 

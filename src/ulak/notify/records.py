@@ -8,13 +8,22 @@ from typing import Any
 import msgspec
 
 from ulak import ids
-from ulak.notify.model import Notification, Status, status_of, type_of
-from ulak.spine.job import Entry, Priority
+from ulak.notify.model import ALL_KINDS, Notification, Status, status_of, type_of
+from ulak.spine.job import Entry, Priority, Record, Word
 from ulak.spine.jobs import to_record
-from ulak.spine.query import Queries
+from ulak.spine.query import Queries, Query
 from ulak.spine.store import Tx
 
 sql = Queries(__package__)
+
+NEWEST = 1 << 62
+SEARCH_PAGE = 500
+SEARCH_PAGES = 20
+_BURIED = frozenset({Status.FAILED, Status.DEAD, Status.HELD})
+_FINISHED = frozenset({Status.DELIVERED, Status.CANCELLED, Status.EXPIRED})
+# How an attempt is noted whose channel could not tell whether the message had arrived.
+_UNCERTAIN = "Uncertain:"
+_UNCERTAIN_ENDS = frozenset({"uncertain", "poison"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,43 +47,87 @@ class View:
     timeline: tuple[Entry, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page, newest first. `before` continues it; None at the end."""
+
+    views: list[View]
+    before: int | None
+
+
 def read_view(tx: Tx, job: int) -> View | None:
-    rows = tx.all(sql.read_notification, id=job)
+    rows = _rows(tx, _tables(None), ALL_KINDS, job, job + 1, 1)
     return _view(rows[0]) if rows else None
 
 
-def list_views(tx: Tx, kinds: list[str], status: str | None, before: int | None, limit: int) -> list[View]:
-    """Newest first. Statuses are decided here, so a filter may have to look through pages; at most 20 of them."""
-    found: list[View] = []
-    start = (1 << 62) if before is None else before
-    for _ in range(20):
-        rows = tx.all(sql.list_notifications, kinds=kinds, before=start, n=limit)
+def find_views(tx: Tx, kinds: tuple[str, str], status: Status | None, before: int, limit: int) -> Found:
+    """Newest first. Some statuses are decided here, so a filter may look through pages, but not for ever."""
+    tables, found = _tables(status), list[View]()
+    page = limit if status is None else max(limit, SEARCH_PAGE)
+    for _ in range(SEARCH_PAGES):
+        rows = _rows(tx, tables, kinds, 0, before, page)
         found += [view for view in map(_view, rows) if status is None or view.status == status]
-        if len(rows) < limit or len(found) >= limit:
-            break
-        start = rows[-1][0]
-    return found[:limit]
+        if len(found) > limit or (len(found) == limit and len(rows) == page):
+            return Found(found[:limit], found[limit - 1].job)
+        if len(rows) < page:
+            return Found(found, None)
+        before = rows[-1][0]
+    return Found(found, before)
+
+
+def _tables(status: Status | None) -> list[Query]:
+    if status is None:
+        return [sql.list_waiting, sql.list_finished, sql.list_buried]
+    if status in _BURIED:
+        return [sql.list_buried]
+    return [sql.list_finished if status in _FINISHED else sql.list_waiting]
+
+
+def _rows(
+    tx: Tx, tables: list[Query], kinds: tuple[str, str], least: int, before: int, limit: int
+) -> list[tuple[Any, ...]]:
+    low, high = kinds
+    found = [row for query in tables for row in tx.all(query, least=least, before=before, low=low, high=high, n=limit)]
+    return sorted(found, key=lambda row: -row[0])[:limit]
 
 
 def _view(row: tuple[Any, ...]) -> View:
     record = to_record(row[:16])
-    kept = msgspec.convert(record.payload, Notification)
+    kept = _kept(record)
+    waits = record.status == "deferred"
     return View(
         id=str(ids.to_uuid(record.id)),
         job=record.id,
         notification_type=type_of(record.kind),
-        status=status_of(record.status, record.attempt, row[16]),
+        status=status_of(record.status, begun=len(record.timeline) > 1, error_class=row[16]),
         priority=Priority(record.priority).name,
         recipient=kept.recipient,
         subject=kept.subject,
         body=kept.body,
         metadata=kept.metadata,
         attempts=record.attempt,
-        uncertain_attempts=record.crashes,
+        uncertain_attempts=_uncertain_attempts(record, row[16]),
         created_at=record.accepted_at,
-        send_at=record.due_at if record.status == "deferred" else None,
+        send_at=record.due_at if waits else None,
         settled_at=record.settled_at,
         expires_at=record.expires_at,
         detail=record.detail,
         timeline=record.timeline,
     )
+
+
+def _uncertain_attempts(record: Record, error_class: str | None) -> int:
+    """At how many attempts it may have arrived: the process died, or the channel could not tell."""
+    noted = sum(
+        entry.word == Word.UNCERTAIN or _UNCERTAIN in entry.detail.get("reason", "") for entry in record.timeline
+    )
+    last = error_class in _UNCERTAIN_ENDS or (error_class is not None and _UNCERTAIN in str(record.detail))
+    return noted + last
+
+
+def _kept(record: Record) -> Notification:
+    """A dead letter's payload may have been edited into something that is no notification."""
+    try:
+        return msgspec.convert(record.payload, Notification)
+    except msgspec.ValidationError:
+        return Notification(type_of(record.kind), "", "")

@@ -17,12 +17,13 @@ from ulak.errors import Conflict, Error, Invalid, NotFound
 from ulak.notify import decide, inbox
 from ulak.notify.endpoint import Endpoints
 from ulak.notify.idempotency import ACCEPT_ONCE, Mismatch, Once, Replayed
-from ulak.notify.model import PRIORITIES, Accepted, Notification, Request, kind_of
-from ulak.notify.records import View, list_views, read_view
+from ulak.notify.model import ALL_KINDS, PRIORITIES, Accepted, Notification, Request, kind_of
+from ulak.notify.records import NEWEST, Found, View, find_views, read_view
 from ulak.notify.settings import NotifyOptions
-from ulak.notify.template import Templates
+from ulak.notify.template import Rendered, Templates
 from ulak.spine.admission import Gate
 from ulak.spine.cancel import CANCEL
+from ulak.spine.dead_letters import REDRIVE
 from ulak.spine.form import MOST_PAYLOAD_BYTES
 from ulak.spine.job import READY, Row
 from ulak.spine.store import Store
@@ -37,20 +38,22 @@ def decode_request(body: bytes) -> Request:
     """A request from JSON; one Invalid names every field of a wrong type or name."""
     try:
         return _decoder.decode(body)
-    except msgspec.ValidationError:
-        problems = decide.explain(codec.decode(body))
-        raise Invalid(
-            "the notification is not acceptable: " + "; ".join(f"{name} {why}" for name, why in problems),
-            fields=problems,
-        ) from None
-    except msgspec.DecodeError as error:
-        raise Invalid(f"the body is not JSON: {error}", fields=[("", "must be a JSON object")]) from error
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise _refusal(body, error) from None
+
+
+def _refusal(body: bytes, error: Exception) -> Invalid:
+    try:
+        document = codec.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return Invalid(f"the body is not JSON: {error}", fields=[("", "must be a JSON object")])
+    return decide.refusal(decide.explain(document))
 
 
 def decode_batch(body: bytes, most: int) -> list[bytes]:
     try:
         items = _batch_decoder.decode(body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Invalid(f"the body is not a JSON array of notifications: {error}") from error
     if not 0 < len(items) <= most:
         raise Invalid(f"a batch has 1 to {most} notifications, not {len(items)}")
@@ -81,6 +84,7 @@ class Notify:
         body: str | None = None,
         *,
         subject: str | None = None,
+        html: str | None = None,
         priority: str = "NORMAL",
         metadata: dict[str, Any] | None = None,
         expires_at: datetime | None = None,
@@ -94,19 +98,20 @@ class Notify:
     ) -> UUID:
         """Accept a notification durably; answers its id."""
         request = Request(
-            notification_type,
-            recipient,
-            subject,
-            body,
-            priority,
-            metadata,
-            expires_at,
-            send_at,
-            order_key,
-            on_uncertain,
-            template,
-            variables,
-            language,
+            notification_type=notification_type,
+            recipient=recipient,
+            subject=subject,
+            body=body,
+            html=html,
+            priority=priority,
+            metadata=metadata,
+            expires_at=expires_at,
+            send_at=send_at,
+            order_key=order_key,
+            on_uncertain=on_uncertain,
+            template=template,
+            variables=variables,
+            language=language,
         )
         accepted = await self.accept(request, idempotency_key)
         return UUID(accepted.id)
@@ -117,7 +122,7 @@ class Notify:
         if idempotency_key is not None:
             return await self._accept_once(gate, row, request, idempotency_key, scope)
         await gate.enqueue((row,))
-        return _accepted(row.id, row.accepted_at)
+        return _accepted(row.id)
 
     async def accept_batch(self, requests: Sequence[bytes]) -> Verdicts:
         """Each item on its own merits: a verdict per item, in order. They share commits."""
@@ -157,25 +162,38 @@ class Notify:
     def _compose(self, request: Request) -> Notification:
         assert request.notification_type is not None  # decide.check has seen to it
         assert request.recipient is not None
-        subject, body, html = request.subject, request.body or "", None
+        subject, body, html = request.subject, request.body or "", request.html
         if request.template is not None:
-            made = self._templates.render(request.template, request.variables or {}, request.language)
+            made = self._render(request, request.template)
             subject, body, html = subject or made.subject, made.body, made.html
-        return Notification(request.notification_type, request.recipient, body, subject, html, request.metadata or {})
+        return Notification(
+            request.notification_type,
+            request.recipient,
+            body,
+            subject,
+            html,
+            request.metadata or {},
+            hold=request.on_uncertain == "hold",
+        )
+
+    def _render(self, request: Request, template: str) -> Rendered:
+        try:
+            return self._templates.render(template, request.variables or {}, request.language)
+        except NotFound as error:
+            raise Invalid(str(error), fields=[("template", "is not known")]) from None
 
     async def _accept_once(self, gate: Gate, row: Row, request: Request, key: str, scope: str) -> Accepted:
         if not 0 < len(key) <= 255:
             raise Invalid("Idempotency-Key must have 1 to 255 characters", fields=[("Idempotency-Key", "length")])
         digest = hashlib.sha256(codec.encode(request)).hexdigest()
-        lifetime = round(self._options.idempotency_hours * 3_600_000)
-        once = Once(hashlib.sha256(f"{scope}\n{key}".encode()).hexdigest(), digest, row, lifetime)
+        mark = hashlib.sha256(f"{scope}\n{key}".encode()).hexdigest()
+        once = Once(mark, digest, row, self._options.idempotency_millis)
         answer: int | Replayed | Mismatch = await gate.by_policy(row.kind, ACCEPT_ONCE, once, 1)
         if isinstance(answer, Mismatch):
             raise Conflict(
                 "this Idempotency-Key was used before with another body; use a new key for a new notification"
             )
-        job = answer.job if isinstance(answer, Replayed) else answer
-        return _accepted(job, ids.made_at(job))
+        return _accepted(answer.job if isinstance(answer, Replayed) else answer)
 
     # Looking
 
@@ -196,14 +214,30 @@ class Notify:
         limit: int = 50,
     ) -> list[View]:
         """Newest first; `before` is the last id of the page above."""
+        found = await self.page(status=status, notification_type=notification_type, before=before, limit=limit)
+        return found.views
+
+    async def page(
+        self, *, status: str | None, notification_type: str | None, before: UUID | str | None, limit: int
+    ) -> Found:
+        """A list that can be continued, even where a filter left a page short."""
         if not 1 <= limit <= 500:
-            raise Invalid(f"limit {limit} is out of range; use 1 to 500", fields=[("limit", "range")])
-        start = None if before is None else _job_of(before)
-        if before is not None and start is None:
-            raise Invalid(f"before {before} is not an id of a notification", fields=[("before", "unknown")])
+            raise Invalid(f"limit {limit} is out of range; use 1 to 500", fields=[("limit", "must be 1 to 500")])
+        start = NEWEST if before is None else _job_of(before)
+        if start is None:
+            raise Invalid("before is not an id of a notification", fields=[("before", "must be an id")])
         store, _ = self._parts()
-        kinds = [kind_of(name) for name in ([notification_type] if notification_type else sorted(self._known_types))]
-        return await store.read(list_views, kinds, status, start, limit)
+        kinds = ALL_KINDS if notification_type is None else (self._kind(notification_type),) * 2
+        return await store.read(find_views, kinds, decide.known_status(status), start, limit)
+
+    def _kind(self, notification_type: str) -> str:
+        if notification_type not in self._known_types:
+            names = ", ".join(sorted(self._known_types))
+            raise Invalid(
+                f"no type {notification_type!r}; there are: {names}",
+                fields=[("notificationType", f"must be one of {names}")],
+            )
+        return kind_of(notification_type)
 
     async def cancel(self, identifier: UUID | str) -> str:
         """CANCELLED at once while it waits, CANCELLING while it is being sent."""
@@ -213,6 +247,13 @@ class Notify:
         if verdict == "finished":
             raise Conflict(f"notification {identifier} is {view.status} already; there is nothing to cancel")
         return verdict.upper()
+
+    async def resend(self, identifier: UUID | str) -> None:
+        """Send a dead letter (FAILED, DEAD or HELD) again: same id, same idempotency key, fresh attempts."""
+        view = await self.get(identifier)
+        store, _ = self._parts()
+        if not await store.submit(REDRIVE, [view.job]):
+            raise Conflict(f"notification {identifier} is {view.status}; only FAILED, DEAD or HELD can be sent again")
 
     # The inbox of IN_APP
 
@@ -236,8 +277,8 @@ class Notify:
         return await store.write(inbox.mark_read, recipient, job)
 
 
-def _accepted(job: int, accepted_at: int) -> Accepted:
-    return Accepted(str(ids.to_uuid(job)), to_datetime(accepted_at))
+def _accepted(job: int) -> Accepted:
+    return Accepted(id=str(ids.to_uuid(job)), submitted_at=to_datetime(ids.made_at(job)))
 
 
 def _job_of(identifier: UUID | str) -> int | None:

@@ -6,12 +6,19 @@ from dataclasses import dataclass
 
 from ulak.settings import Settings
 
+_HOUR_MILLIS = 3_600_000
+
 
 @dataclass(frozen=True, slots=True)
 class NotifyOptions:
-    idempotency_hours: float
+    idempotency_millis: int
+    inbox_millis: int
     slots_per_destination: int
 
     @classmethod
     def of(cls, settings: Settings) -> NotifyOptions:
-        return cls(settings.notify.idempotency_hours, settings.channels.webhook.slots_per_destination)
+        return cls(
+            round(settings.notify.idempotency_hours * _HOUR_MILLIS),
+            round(settings.notify.inbox_days * 24 * _HOUR_MILLIS),
+            settings.channels.webhook.slots_per_destination,
+        )

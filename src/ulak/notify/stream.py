@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 from ulak.notify import inbox
 from ulak.notify.inbox import ADDED, InboxItem, mark_of
@@ -19,22 +20,34 @@ NUMBERING_SECONDS = 0.05  # where a relay numbers the events, they are readable 
 Watch = AbstractContextManager[asyncio.Event]
 
 
+class Seen(NamedTuple):
+    """A page of the log: where it ends, the recipient's items in it, and whether there may be more."""
+
+    cursor: int
+    items: list[tuple[int, InboxItem]]
+    more: bool
+
+
 class InboxStream:
     def __init__(self, open_store: Callable[[], Store], watching: Callable[[], Watch]) -> None:
         self._store = open_store
         self._watching = watching
 
     async def follow(self, recipient: str, after: int | None) -> AsyncIterator[tuple[int, InboxItem | None]]:
-        """(cursor, item) for every new item; (cursor, None) now and then, so that a dead line is noticed."""
+        """(cursor, item) for every new item; (cursor, None) at first and now and then, so a dead line is noticed."""
         store = self._store()
-        cursor = await store.read(last_seq) if after is None else after
-        quiet = 0.0
         with self._watching() as news:
+            newest = await store.read(last_seq)
+            cursor = newest if after is None else min(after, newest)
+            yield cursor, None
+            quiet = 0.0
             while True:
                 news.clear()
-                cursor, items = await store.read(_look, recipient, cursor)
-                for item in items:
-                    yield item
+                cursor, items, more = await store.read(_look, recipient, cursor)
+                for seq, item in items:
+                    yield seq, item
+                if more:
+                    continue
                 quiet = 0.0 if items else quiet + LOOK_SECONDS
                 if quiet >= KEEP_ALIVE_SECONDS:
                     quiet = 0.0
@@ -43,8 +56,7 @@ class InboxStream:
                     await store.clock.wait(asyncio.Event(), NUMBERING_SECONDS)
 
 
-def _look(tx: Tx, recipient: str, cursor: int) -> tuple[int, list[tuple[int, InboxItem | None]]]:
-    """A page of the log: the new cursor, and the recipient's items in it."""
+def _look(tx: Tx, recipient: str, cursor: int) -> Seen:
     mark = mark_of(recipient)
     events = read_events(tx, cursor, PAGE)
     found = [
@@ -52,4 +64,5 @@ def _look(tx: Tx, recipient: str, cursor: int) -> tuple[int, list[tuple[int, Inb
         for event in events
         if event.name == ADDED and event.kind == mark
     ]
-    return (events[-1].seq if events else cursor), [(seq, item) for seq, item in found if item is not None]
+    items = [(seq, item) for seq, item in found if item is not None]
+    return Seen(events[-1].seq if events else cursor, items, bool(events))

@@ -19,6 +19,7 @@ class Delivery(Section):
     retry_factor: float = Field(3, ge=1, le=10, description="Each later delay is this many times longer.")
     retry_cap_seconds: float = Field(21_600, gt=0, le=604_800, description="No delay is longer than this, jitter apart.")
     consumers: int = Field(100, ge=1, le=100_000, description="Deliveries of this channel at once in one process.")
+    timeout_seconds: float = Field(30, gt=0, le=600, description="Longest time for one delivery.")
 
 
 class Email(Delivery):
@@ -34,7 +35,6 @@ class Email(Delivery):
     username: str = Field("", description="User name at the SMTP server; empty logs in as nobody.")
     password: SecretStr = Field(SecretStr(""), description="Password at the SMTP server.")
     sender: str = Field("ulak@localhost", min_length=3, description="Address in the From header.")
-    timeout_seconds: float = Field(30, gt=0, le=600, description="Longest time for one delivery.")
 
 
 class Sms(Delivery):

@@ -22,3 +22,8 @@ class Notify(Section):
     idempotency_hours: float = Field(
         24, gt=0, le=8760, description="How long a repeated Idempotency-Key gets the first answer again."
     )
+    inbox_days: float = Field(90, gt=0, le=36_500, description="How long in-app notifications stay in the inbox.")
+    templates: str = Field("", description="Folder with templates of your own; empty uses the built-in ones alone.")
+    language: str = Field(
+        "en", pattern="^[a-z]{2}$", description="Language of a template when the one asked for is not there."
+    )

@@ -9,7 +9,7 @@ from ulak.errors import Invalid, NotFound
 from ulak.spine.enqueue import enqueue_owed
 from ulak.spine.job import READY, Row, Word
 from ulak.spine.query import Queries
-from ulak.spine.settle import note_entry
+from ulak.spine.settle import count_death, note_entry
 from ulak.spine.store import Line, Tx, Verb
 
 sql = Queries(__package__)
@@ -58,6 +58,7 @@ def redrive(tx: Tx, ids: list[int], due_at: int | None = None) -> list[int]:
         hold,
         note,
         payload,
+        error_class,
     ) in rows:
         row = Row(
             identifier,
@@ -83,6 +84,7 @@ def redrive(tx: Tx, ids: list[int], due_at: int | None = None) -> list[int]:
         tx.run(sql.delete_dead, ids=[identifier])
         tx.count(Word.REDRIVEN, kind)
         tx.count(Word.ACCEPTED, kind, -1)
+        count_death(tx, kind, error_class, -1)
         tx.emit(Word.REDRIVEN, identifier, kind)
         back.append(identifier)
     return back

@@ -49,6 +49,8 @@ class Word(StrEnum):
     CANCELLED = "cancelled"
     EXPIRED = "expired"
     DEAD = "dead"
+    FAILED = "failed"  # in the tally only: of the dead, those that could never work
+    HELD = "held"  # in the tally only: of the dead, those that wait for a person's decision
     REDRIVEN = "redriven"
 
 

@@ -31,12 +31,16 @@ class Histogram:
         return pairs
 
 
+# (name, kind, further labels…)
+Histograms = defaultdict[tuple[str, ...], Histogram]
+
+
 class Times:
     """One kind's histograms, looked up once and kept by who observes often."""
 
     __slots__ = ("lateness", "run", "wait")
 
-    def __init__(self, histograms: defaultdict[tuple[str, str], Histogram], kind: str) -> None:
+    def __init__(self, histograms: Histograms, kind: str) -> None:
         self.wait = histograms[("job_wait_seconds", kind)]
         self.run = histograms[("job_run_seconds", kind)]
         self.lateness = histograms[("timer_lateness_seconds", kind)]
@@ -46,16 +50,19 @@ Gauges = Callable[[], Iterable[tuple[str, str, dict[str, str], float]]]
 
 
 class Telemetry(Collector):
-    """Counters by (name, kind, label) and histograms by (name, kind)."""
+    """Counters by (name, kind, label or labels) and histograms by (name, kind, labels…)."""
 
     def __init__(self) -> None:
-        self.counters: defaultdict[tuple[str, str, str], float] = defaultdict(float)
-        self.histograms: defaultdict[tuple[str, str], Histogram] = defaultdict(Histogram)
+        self.counters: defaultdict[tuple[str, str, str | tuple[str, ...]], float] = defaultdict(float)
+        self.histograms: Histograms = defaultdict(Histogram)
         self._times: dict[str, Times] = {}
         self._gauges: list[Gauges] = []
 
-    def count(self, name: str, kind: str, label: str = "", number: float = 1) -> None:
+    def count(self, name: str, kind: str, label: str | tuple[str, ...] = "", number: float = 1) -> None:
         self.counters[(name, kind, label)] += number
+
+    def observe(self, name: str, kind: str, label: str, seconds: float) -> None:
+        self.histograms[(name, kind, label)].observe(seconds)
 
     def times(self, kind: str) -> Times:
         found = self._times.get(kind)
@@ -75,19 +82,18 @@ class Telemetry(Collector):
     def _collect_counters(self) -> Iterable[Metric]:
         families: dict[str, CounterMetricFamily] = {}
         for (name, kind, label), value in sorted(self.counters.items()):
-            text, second = COUNTERS[name]
-            if name not in families:
-                families[name] = CounterMetricFamily(
-                    f"ulak_{name}", text, labels=["kind", second] if second else ["kind"]
-                )
-            families[name].add_metric([kind, label] if second else [kind], value)
+            text, *further = COUNTERS[name]
+            family = families.setdefault(name, CounterMetricFamily(f"ulak_{name}", text, labels=["kind", *further]))
+            labels = label if isinstance(label, tuple) else (label,)
+            family.add_metric([kind, *labels[: len(further)]], value)
         yield from families.values()
 
     def _collect_histograms(self) -> Iterable[Metric]:
         families: dict[str, HistogramMetricFamily] = {}
-        for (name, kind), histogram in sorted(self.histograms.items(), key=lambda pair: pair[0]):
-            family = families.setdefault(name, HistogramMetricFamily(f"ulak_{name}", HISTOGRAMS[name], labels=["kind"]))
-            family.add_metric([kind], histogram.cumulative(), histogram.total)
+        for (name, *labels), histogram in sorted(self.histograms.items(), key=lambda pair: pair[0]):
+            text, *further = HISTOGRAMS[name]
+            family = families.setdefault(name, HistogramMetricFamily(f"ulak_{name}", text, labels=["kind", *further]))
+            family.add_metric(labels, histogram.cumulative(), histogram.total)
         yield from families.values()
 
     def _collect_gauges(self) -> Iterable[Metric]:
@@ -99,24 +105,25 @@ class Telemetry(Collector):
         yield from families.values()
 
 
-# name: (help, second label)
-COUNTERS = {
-    "jobs_accepted": ("Jobs accepted by this process.", ""),
+# name: (help, further labels…); the first label is always the kind
+COUNTERS: dict[str, tuple[str, ...]] = {
+    "jobs_accepted": ("Jobs accepted by this process.",),
     "jobs_refused": ("Jobs refused at a bound, by reason.", "reason"),
     "jobs_settled": ("Attempts ended in this process, by outcome.", "outcome"),
     "job_failures": ("Failed attempts, by error class.", "error_class"),
-    "leases_lost": ("Results that came after the lease was lost; they were not kept.", ""),
-    "jobs_uncertain": ("Attempts cut off by the death of a process.", ""),
-    "duplicate_runs": ("Jobs that ran again after an attempt marked uncertain.", ""),
-    "jobs_timed_out": ("Attempts that took longer than their kind allows.", ""),
-    "breaker_stops": ("Jobs put off because their destination's breaker was open.", ""),
+    "leases_lost": ("Results that came after the lease was lost; they were not kept.",),
+    "jobs_uncertain": ("Attempts cut off by the death of a process.",),
+    "duplicate_runs": ("Jobs that ran again after an attempt marked uncertain.",),
+    "jobs_timed_out": ("Attempts that took longer than their kind allows.",),
+    "breaker_stops": ("Jobs put off because their destination's breaker was open.",),
     "clock_steps": ("Steps of the wall clock that were noticed, by direction.", "direction"),
     "events_pruned": ("Rows of history removed by age, by table.", "table"),
-    "notify_failures": ("Failed deliveries, by channel and error class.", "handler_error"),
-    "cron_fired": ("Cron entries fired by this process.", ""),
+    "notify_failures": ("Failed deliveries, by channel and error class.", "handler", "error_class"),
+    "cron_fired": ("Cron entries fired by this process.",),
 }
-HISTOGRAMS = {
-    "job_wait_seconds": "From acceptance (or the due time) to the start of an attempt.",
-    "job_run_seconds": "From the start of an attempt to its outcome.",
-    "timer_lateness_seconds": "From a deferred job's due time to its start.",
+HISTOGRAMS: dict[str, tuple[str, ...]] = {
+    "job_wait_seconds": ("From acceptance (or the due time) to the start of an attempt.",),
+    "job_run_seconds": ("From the start of an attempt to its outcome.",),
+    "timer_lateness_seconds": ("From a deferred job's due time to its start.",),
+    "notify_handle_seconds": ("How long a channel took for one message, delivered or not.", "handler"),
 }

@@ -1,0 +1,175 @@
+"""`ulak notify`: send, show, list, cancel and resend notifications, read inboxes, manage webhook endpoints."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import msgspec
+import typer
+
+from ulak.cli.command import Desk, Shown, asks, lines, table
+from ulak.errors import Invalid
+
+notify = typer.Typer(help="Send notifications and see what became of them.", no_args_is_help=True)
+endpoints = typer.Typer(
+    help="Webhook endpoints: their secrets, and whether they are switched on.", no_args_is_help=True
+)
+notify.add_typer(endpoints, name="endpoints")
+
+COLUMNS = ("id", "notificationType", "status", "priority", "recipient", "attempts", "createdAt", "settledAt")
+Id = Annotated[str, typer.Argument(metavar="ID")]
+Url = Annotated[str, typer.Argument(metavar="URL")]
+Reveal = Annotated[bool, typer.Option("--reveal", help="Show recipients and texts as they are, not masked.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(notify, name="notify")
+
+
+@asks(notify)
+async def send(
+    desk: Desk,
+    notification_type: Annotated[str, typer.Argument(metavar="TYPE", help="EMAIL, SMS, PUSH, IN_APP or WEBHOOK.")],
+    recipient: Annotated[str, typer.Argument(help="Address, number, user, device or URL.")],
+    body: Annotated[str | None, typer.Argument(help="What it says; or give --template.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Title or subject line.")] = None,
+    html: Annotated[str | None, typer.Option(help="The same as HTML, for EMAIL.")] = None,
+    priority: Annotated[str | None, typer.Option(help="LOW, NORMAL, HIGH or URGENT.")] = None,
+    metadata: Annotated[str | None, typer.Option(help="A JSON object.")] = None,
+    send_at: Annotated[str | None, typer.Option(help="Not before, like 2030-01-31T10:30:00Z.")] = None,
+    expires_at: Annotated[str | None, typer.Option(help="Not after.")] = None,
+    order_key: Annotated[str | None, typer.Option(help="In order with others of this key.")] = None,
+    on_uncertain: Annotated[str | None, typer.Option(help="resend or hold.")] = None,
+    template: Annotated[str | None, typer.Option(help="Name of a template.")] = None,
+    variables: Annotated[str | None, typer.Option(help="The template's variables, a JSON object.")] = None,
+    language: Annotated[str | None, typer.Option(help="The template's language.")] = None,
+) -> Shown:
+    """Accept a notification; without a running server it is delivered at the next start."""
+    given = {
+        "notificationType": notification_type.upper(),
+        "recipient": recipient,
+        "body": body,
+        "subject": subject,
+        "html": html,
+        "priority": priority,
+        "metadata": _object("--metadata", metadata),
+        "sendAt": send_at,
+        "expiresAt": expires_at,
+        "orderKey": order_key,
+        "onUncertain": on_uncertain,
+        "template": template,
+        "variables": _object("--variables", variables),
+        "language": language,
+    }
+    request = {name: value for name, value in given.items() if value is not None}
+    accepted = await desk.ask("POST", "/api/notifications", body=request)
+    return accepted, lines(f"{accepted['id']}  {accepted['status']}")
+
+
+def _object(option: str, text: str | None) -> Any:
+    try:
+        return None if text is None else msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise Invalid(f"{option} is not JSON: {error}") from None
+
+
+@asks(notify)
+async def show(desk: Desk, identifier: Id, reveal: Reveal = False) -> Shown:
+    """One notification with its attempts and timeline."""
+    found = await desk.ask("GET", f"/api/notifications/{quote(identifier, safe='')}", {"reveal": reveal})
+    facts = [f"{name}: {_text(value)}" for name, value in found.items() if name != "timeline" and value is not None]
+    steps = [f"  {one['at']}  {one['what']} ({one['attempt']})  {_text(one['detail'])}" for one in found["timeline"]]
+    return found, lines(*facts, "timeline:", *steps)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+@asks(notify, "list")
+async def list_(
+    desk: Desk,
+    status: Annotated[str | None, typer.Option(help="Only this status, for example DELIVERED or HELD.")] = None,
+    notification_type: Annotated[str | None, typer.Option("--type", help="Only this type.")] = None,
+    before: Annotated[str | None, typer.Option(help="Only what is older than this id: the next page.")] = None,
+    limit: Annotated[int, typer.Option(help="Most rows.")] = 50,
+    reveal: Reveal = False,
+) -> Shown:
+    """Notifications, newest first."""
+    query = {
+        "status": status,
+        "notificationType": notification_type,
+        "before": before,
+        "limit": limit,
+        "reveal": reveal,
+    }
+    page = await desk.ask("GET", "/api/notifications", query)
+    return page, table(page["items"], *COLUMNS)
+
+
+@asks(notify)
+async def cancel(desk: Desk, identifiers: Annotated[list[str], typer.Argument(metavar="ID...")]) -> Shown:
+    """Cancel notifications that are not finished."""
+    verdicts = [await _verb(desk, identifier, "cancel") for identifier in identifiers]
+    return verdicts, table(verdicts, "id", "status")
+
+
+@asks(notify)
+async def resend(desk: Desk, identifiers: Annotated[list[str], typer.Argument(metavar="ID...")]) -> Shown:
+    """Send FAILED, DEAD or HELD notifications again, under their own ids."""
+    verdicts = [await _verb(desk, identifier, "resend") for identifier in identifiers]
+    return verdicts, table(verdicts, "id", "status")
+
+
+async def _verb(desk: Desk, identifier: str, verb: str) -> Any:
+    return await desk.ask("POST", f"/api/notifications/{quote(identifier, safe='')}/{verb}")
+
+
+@asks(notify)
+async def inbox(
+    desk: Desk,
+    recipient: Annotated[str, typer.Argument(help="Whose.")],
+    unread: Annotated[bool, typer.Option("--unread", help="Only what is not read yet.")] = False,
+    mark_read: Annotated[bool, typer.Option("--mark-read", help="Mark all as read afterwards.")] = False,
+    limit: Annotated[int, typer.Option(help="Most rows.")] = 50,
+) -> Shown:
+    """A recipient's in-app notifications, newest first."""
+    place = f"/api/inbox/{quote(recipient, safe='')}"
+    page = await desk.ask("GET", place, {"unread": unread, "limit": limit})
+    if mark_read:
+        await desk.ask("POST", f"{place}/read")
+    return page, table(page["items"], "id", "subject", "body", "createdAt", "readAt")
+
+
+@asks(endpoints, "list")
+async def list_endpoints(desk: Desk) -> Shown:
+    """Known webhook endpoints."""
+    found = await desk.ask("GET", "/api/webhook-endpoints")
+    return found, table(found, "url", "secrets", "disabledAt", "reason")
+
+
+@asks(endpoints, "register")
+async def register_endpoint(
+    desk: Desk,
+    url: Url,
+    secret: Annotated[str | None, typer.Option(help="whsec_… or whsk_…; left out, one is made.")] = None,
+) -> Shown:
+    """Make an endpoint known, or rotate its secret; the old one signs for a day more. Prints the secret, once."""
+    body = {"url": url} if secret is None else {"url": url, "secret": secret}
+    made = await desk.ask("POST", "/api/webhook-endpoints", body=body)
+    return made, lines(made["secret"])
+
+
+@asks(endpoints)
+async def enable(desk: Desk, url: Url) -> Shown:
+    """Send to a switched-off endpoint again."""
+    await desk.ask("POST", "/api/webhook-endpoints/enable", body={"url": url})
+    return {"url": url}, lines("Enabled.")
+
+
+@asks(endpoints)
+async def forget(desk: Desk, url: Url) -> Shown:
+    """Forget an endpoint and its secrets."""
+    await desk.ask("POST", "/api/webhook-endpoints/forget", body={"url": url})
+    return {"url": url}, lines("Forgotten.")
