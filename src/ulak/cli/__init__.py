@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from ulak.cli import breakers, config, db, dead, events, jobs, keys, serve
+from ulak.cli import breakers, compute, config, db, dead, events, jobs, keys, notify, serve
 from ulak.errors import Error
 from ulak.masking import mask_text
 
@@ -18,7 +18,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # its tracebacks print local variables, and those hold secrets
 )
-for module in (serve, jobs, dead, breakers, events, db, keys, config):
+for module in (serve, notify, jobs, dead, breakers, events, compute, db, keys, config):
     module.register(app)
 
 
