@@ -1,4 +1,4 @@
-"""A real PostgreSQL from a wheel: one server per test process, started when first asked for, and a fresh database per test."""
+"""A real PostgreSQL from a wheel: one server per test process, started when asked for; a fresh database per test."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ with warnings.catch_warnings():
 
 _TEMPLATE = "ulak_template"
 _END_OTHERS = """
-SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
 _FILLED = """
 SELECT relname FROM pg_class
-WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> 'schema_version' AND pg_relation_size(oid) > 0
+WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> 'schema_version'
+  AND pg_relation_size(oid) > 0
 """
 _numbers = count()
 
@@ -38,7 +40,9 @@ class Server:
         self._server: PostgresServer = get_server(Path(tempfile.mkdtemp(prefix="ulak-pg-")), cleanup_mode="delete")
         self._uri: str = self._server.get_uri()
         self._clean: list[str] = []
-        self._execute("ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET max_connections = 200", "SELECT pg_reload_conf()")
+        self._execute(
+            "ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET max_connections = 200", "SELECT pg_reload_conf()"
+        )
         self._execute(f"CREATE DATABASE {_TEMPLATE}")
         with psycopg.connect(self.address(_TEMPLATE), autocommit=True) as connection:
             migrate_postgres(connection, 0)
@@ -48,7 +52,7 @@ class Server:
 
     @contextlib.contextmanager
     def database(self) -> Iterator[str]:
-        """The address of a database with an empty schema in it. Emptying one takes a tenth of the time of making one."""
+        """The address of a database with an empty schema. Emptying one takes a tenth of the time of making one."""
         name = self._clean.pop() if self._clean else self._make(_TEMPLATE)
         try:
             yield self.address(name)

@@ -66,8 +66,8 @@ class Bench:
     def row(self, kind: str = "mail", payload: Any = None, **columns: Any) -> Row:
         now = self.store.clock.now()
         usual: dict[str, Any] = {
-            "id": self.store.ids.take(now), "kind": kind, "key": None, "slots": 1, "slot": None, "prio": 2, "due_at": now,
-            "state": READY, "accepted_at": now, "expires_at": None, "unique_key": None, "continuation": None, "hold": 0,
+            "id": self.store.ids.take(now), "kind": kind, "key": None, "slots": 1, "slot": None, "prio": 2,
+            "due_at": now, "state": READY, "accepted_at": now, "expires_at": None, "unique_key": None, "continuation": None, "hold": 0,
             "payload": codec.encode(payload),
         }  # fmt: skip
         return Row(**(usual | columns))
@@ -98,9 +98,12 @@ class Bench:
         demand = SuspectDemand(self.store.owner, kinds or ("mail",), 100, alone)
         return await self.store.submit(CLAIM_SUSPECTS, demand)
 
-    async def settle(self, leases: Sequence[Lease], outcome: Outcome | None = None, resume_at: int = 0) -> set[tuple[int, int]]:
+    async def settle(
+        self, leases: Sequence[Lease], outcome: Outcome | None = None, resume_at: int = 0
+    ) -> set[tuple[int, int]]:
         settlements = [
-            Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, outcome or Done(), resume_at) for one in leases
+            Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, outcome or Done(), resume_at)
+            for one in leases
         ]
         return await self.store.submit(SETTLE, settlements)
 
@@ -113,7 +116,7 @@ class Bench:
 
     async def live(self) -> Counter[str]:
         rows = await self.store.read(lambda tx: tx.all(sql.count_live))
-        return Counter({kind: number for kind, number in rows})
+        return Counter(dict(rows))
 
     async def events(self, number: int) -> list[EventRecord]:
         """The first `number` events; waits until they can be read."""

@@ -7,7 +7,6 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 

@@ -90,7 +90,14 @@ async def test_outcomes_of_one_batch_each_go_their_way(bench: Bench):
     assert (cancelled[2], codec.decode(cancelled[14])) == ("cancelled", {"reason": "no"})
     assert await bench.record(leases[2].id, "dead") is not None
     tally = await bench.tally()
-    assert [tally[word] for word in ("accepted", "done", "cancelled", "dead", "retried", "snoozed")] == [6, 1, 1, 1, 1, 1]
+    assert [tally[word] for word in ("accepted", "done", "cancelled", "dead", "retried", "snoozed")] == [
+        6,
+        1,
+        1,
+        1,
+        1,
+        1,
+    ]
 
 
 async def test_a_retry_comes_back_when_it_is_due_with_one_attempt_more(bench: Bench):

@@ -1,4 +1,4 @@
-"""PostgreSQL: connections that break. A lost reply is looked up, a broken batch runs again, and nothing accepted is lost."""
+"""PostgreSQL: connections that break. A lost reply is looked up, a broken batch runs again, nothing accepted is lost."""
 
 from __future__ import annotations
 
@@ -127,9 +127,9 @@ async def test_what_was_accepted_survives_restarts_of_the_server_under_load(open
     async with opened(database) as bench:
         tasks = [asyncio.create_task(one) for one in [work(bench), *(produce(bench) for _ in range(10))]]
         for mode in ("immediate", "fast"):
-            await bench.ears.until(lambda goal=len(settled) + 200: len(settled) >= goal)
+            await _settled_more(bench, settled, 200)
             await asyncio.to_thread(server().restart, mode)
-        await bench.ears.until(lambda goal=len(settled) + 200: len(settled) >= goal)
+        await _settled_more(bench, settled, 200)
         stop.set()
         await asyncio.gather(*tasks)
         assert max(settled.values()) == 1
@@ -137,6 +137,11 @@ async def test_what_was_accepted_survives_restarts_of_the_server_under_load(open
         assert (await bench.tally())["accepted"] == len(accepted) == len(set(accepted))
         told = Counter(one.job for one in await bench.events(len(accepted)) if one.name == "accepted")
         assert set(told.values()) == {1}
+
+
+async def _settled_more(bench: Bench, settled: Counter[int], number: int) -> None:
+    goal = len(settled) + number
+    await bench.ears.until(lambda: len(settled) >= goal)
 
 
 async def _kept(address: str) -> set[int]:

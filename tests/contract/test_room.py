@@ -78,5 +78,3 @@ async def test_a_rolled_back_unit_takes_no_room(opened, address):
 
         await asyncio.gather(bench.store.write(unit), return_exceptions=True)
         assert not isinstance(await bench.offer(bench.row()), Full)
-
-

@@ -1,6 +1,6 @@
 """Enqueuing in a transaction that the caller has open: the statements as data, and one small executor per driver.
 
-Keyed jobs go in behind their key whatever is free: taking a slot would need a lock that lasts as long as the caller likes.
+Keyed jobs go in behind their key whatever is free: a slot would need a lock that lasts as long as the caller likes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAME = re.compile(r"%\((\w+)\)s")
 
 
 def steps(rows: Sequence[Row], now: int, member: Member) -> Steps:
-    """Yields statements with their parameters and takes what they return; ends with the ids, as `enqueue` would answer them."""
+    """Yields statements with parameters, takes what they return, and ends with the ids that `enqueue` would answer."""
     placed = [_placed(row, now) for row in rows]
     names = sql.offer_jobs.postgres_parameters
     columns: dict[str, Any] = dict(zip(names, map(list, zip(*placed, strict=True)), strict=True))
@@ -61,7 +61,7 @@ def _holder(row: Row, holders: dict[tuple[str, str], int]) -> int:
     found = holders.get((row.kind, row.unique_key or ""))
     if found is None:
         raise Conflict(
-            f"the unique key {row.unique_key!r} of {row.kind} was taken by a job that this transaction can't see; run it again"
+            f"the unique key {row.unique_key!r} of {row.kind} is held by a job that this transaction can't see yet"
         )
     return found
 
@@ -95,7 +95,9 @@ async def enqueue(connection: Any, rows: Sequence[Row], now: int, member: Member
             return await asyncio.to_thread(_run_psycopg, connection, plan)
         return await _run_sqlalchemy(connection, plan)
     except psycopg.errors.UndefinedTable as error:
-        raise Misconfigured("the given connection is to another database than the store, or to another schema in it") from error
+        raise Misconfigured(
+            "the given connection is to another database than the store, or to another schema in it"
+        ) from error
     except psycopg.Error as error:
         raise translate(error) from error
 
@@ -105,7 +107,9 @@ def _check(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -
     if status == TransactionStatus.INERROR:
         raise Conflict("the transaction has failed already; roll it back and begin again")
     if connection.autocommit and status == TransactionStatus.IDLE:
-        raise Misconfigured("the connection is in autocommit mode with no transaction open; use `with connection.transaction():`")
+        raise Misconfigured(
+            "the connection is in autocommit mode with no transaction open; use `with connection.transaction():`"
+        )
 
 
 def _run_psycopg(connection: psycopg.Connection[Any], plan: Steps) -> list[int]:
@@ -139,17 +143,19 @@ def drive(plan: Steps, execute: Callable[[str, dict[str, Any]], Rows]) -> list[i
 
 
 async def _run_sqlalchemy(connection: Any, plan: Steps) -> list[int]:
-    if not type(connection).__module__.startswith("sqlalchemy.") and not _is_sqlalchemy(connection):
+    if not is_from(connection, "sqlalchemy"):
         raise Misconfigured(
-            f"a {type(connection).__name__} can't carry a job; give a psycopg or SQLAlchemy connection or session on the store's database"
+            f"a {type(connection).__name__} can't carry a job; "
+            "give a psycopg or SQLAlchemy connection or session on the store's database"
         )
     from ulak.stores.caller_sqlalchemy import run
 
     return await run(connection, plan)
 
 
-def _is_sqlalchemy(connection: Any) -> bool:
-    return any(base.__module__.startswith("sqlalchemy.") for base in type(connection).__mro__)
+def is_from(value: Any, package: str) -> bool:
+    """Whether a value's class, or one above it, is of a package; asked by name, so that nothing is imported for it."""
+    return any(base.__module__.startswith(f"{package}.") for base in type(value).__mro__)
 
 
 def as_named(statement: str) -> str:

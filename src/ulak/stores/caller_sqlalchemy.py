@@ -1,4 +1,4 @@
-"""SQLAlchemy's connections and sessions, blocking and asynchronous, on psycopg or asyncpg. Imported only when one is given."""
+"""SQLAlchemy's connections and sessions, blocking and asynchronous. Imported only when one is given."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
 
 from ulak.errors import Conflict, Misconfigured, Unavailable
-from ulak.stores.caller import Rows, Steps, as_named, drive
+from ulak.stores.caller import Rows, Steps, as_named, drive, is_from
 
 
 async def run(connection: Any, plan: Steps) -> list[int]:
     try:
-        if isinstance(connection, AsyncSession):
-            connection = await connection.connection()
-        if isinstance(connection, AsyncConnection):
-            return await connection.run_sync(_run, plan)
+        if is_from(connection, "sqlalchemy.ext.asyncio"):
+            return await _run_async(connection, plan)
         if isinstance(connection, Session):
             connection = connection.connection()
         if isinstance(connection, Connection):
@@ -27,6 +24,17 @@ async def run(connection: Any, plan: Steps) -> list[int]:
     except DBAPIError as error:
         raise _translated(error) from error
     raise Misconfigured(f"a {type(connection).__name__} can't carry a job; give a connection or a session")
+
+
+async def _run_async(connection: Any, plan: Steps) -> list[int]:
+    # Not at the top: it needs greenlet, which a program with blocking connections only need not have.
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+
+    if isinstance(connection, AsyncSession):
+        connection = await connection.connection()
+    if not isinstance(connection, AsyncConnection):
+        raise Misconfigured(f"a {type(connection).__name__} can't carry a job; give a connection or a session")
+    return await connection.run_sync(_run, plan)
 
 
 def _run(connection: Connection, plan: Steps) -> list[int]:

@@ -1,4 +1,4 @@
-"""PostgreSQL: many processes, one database. Units are merged into few statements; two connections write, the rest is beside them."""
+"""PostgreSQL: many processes, one database. Two connections write merged statements; the rest goes beside them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ class PostgresStore:
         with connect(self._uri) as connection:
             prepare_postgres(connection, self.clock.now())
         sessions = [
-            PostgresSession(self._uri, self._clock, self._credits, self._floors, self._member, self._closing) for _ in range(2)
+            PostgresSession(self._uri, self._clock, self._credits, self._floors, self._member, self._closing)
+            for _ in range(2)
         ]
         self._join()
         return sessions
@@ -154,7 +155,9 @@ class PostgresStore:
         wanted = Counter(row.kind for row in rows)
         refused = await self.write(_spend, wanted)
         if refused is not None:
-            raise Refused(f"{refused} has reached its bound of unfinished jobs; try again later", retry_after_seconds=1.0)
+            raise Refused(
+                f"{refused} has reached its bound of unfinished jobs; try again later", retry_after_seconds=1.0
+            )
         try:
             ids = await caller.enqueue(connection, rows, self.clock.now(), self._member)
         except BaseException:
@@ -166,7 +169,9 @@ class PostgresStore:
         return ids
 
     async def backup(self, path: str) -> None:
-        raise Misconfigured(f"PostgreSQL has its own tool for this; run: pg_dump --format=custom --file={path} '{self.name}'")
+        raise Misconfigured(
+            f"PostgreSQL has its own tool for this; run: pg_dump --format=custom --file={path} '{self.name}'"
+        )
 
     # What others are told, and what they tell
 

@@ -1,4 +1,4 @@
-"""Lists as PostgreSQL's binary arrays. The driver's own dumper asks about every element in Python and costs five times as much."""
+"""Lists as PostgreSQL's binary arrays. The driver's own dumper looks at each element in Python: five times the cost."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def packers(statement: str) -> dict[str, Callable[[Sequence[Any]], Packed]]:
 
 
 def register(connection: Connection[Any]) -> None:
-    """Teach a connection of ours the arrays, and one width for whole numbers, so that each statement is prepared once."""
+    """Teach a connection the arrays, and one width for whole numbers, so that each statement is prepared once."""
     connection.adapters.register_dumper(Integers, _IntegersDumper)
     connection.adapters.register_dumper(Texts, _TextsDumper)
     connection.adapters.register_dumper(Blobs, _BlobsDumper)

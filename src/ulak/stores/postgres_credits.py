@@ -1,7 +1,7 @@
 """The ledger on a database that others share: room is leased in blocks of credit and spent in memory.
 
-The bound is never exceeded. What other processes hold and do not use may be refused early: up to three blocks each while
-they are busy, nothing once they have been idle for a second.
+The bound is never exceeded. What other processes hold and do not use may be refused early: up to three blocks each
+while they are busy, nothing once they have been idle for a second.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Credits(Ledger):
         return list(given)
 
     def wish(self, pool: str, change: int, *, admits: bool) -> int:
-        """What a commit that changes the room by so much should take (more than 0) or give back (less than 0) on its way."""
+        """What a commit that changes the room by so much should take (positive) or give back (negative) on its way."""
         block, balance = self.block(pool), self.held(pool) + change
         if balance > 3 * block:
             return block - balance

@@ -1,7 +1,7 @@
-"""Floors of the claim: below which id nothing of a level is ready, so that a claim need not walk over what it took before.
+"""Floors of the claim: up to which id nothing of a level is ready, so that a claim does not walk over what is gone.
 
-Jobs that were claimed stay in the index until vacuum may remove them, and that may not happen while somebody holds an old
-snapshot. A floor that is too high only delays a job until the next reset, a second later.
+Jobs that were claimed stay in the index until vacuum may remove them, and that may not happen while somebody holds an
+old snapshot. A floor that is too high only delays a job until the next reset, a second later.
 """
 
 from __future__ import annotations

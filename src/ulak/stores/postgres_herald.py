@@ -1,7 +1,7 @@
 """The herald: tells other processes what a commit here has made ready, and hears from them.
 
-One thread, one connection, LISTEN and NOTIFY. A word that gets lost is harmless: every worker looks for itself once a second.
-It never speaks inside a transaction of business, because NOTIFY makes commits wait for one another.
+One thread, one connection, LISTEN and NOTIFY. A word that gets lost is harmless: every worker looks for itself once a
+second. It never speaks inside a transaction of business, because NOTIFY makes commits wait for one another.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ IDS_PER_WORD = 200
 
 
 class Word(msgspec.Struct, array_like=True):
-    """What is told: levels with work and their lowest id, the next deadline, jobs to stop, pools with room, and marks."""
+    """What is told: levels with work and their lowest id, the next deadline, jobs to stop, pools with room, marks."""
 
     ready: list[tuple[str, int, int]] = []
     due_at: int | None = None
@@ -51,8 +51,18 @@ _decoder = msgspec.json.Decoder(Word)
 def words(buffers: Buffers, room: list[str], *, events: bool) -> list[str]:
     """A commit's buffers as payloads, each within the limit of a NOTIFY."""
     ready = [(kind, prio, buffers.lowest.get((kind, prio), 0)) for kind, prio in sorted(buffers.ready)]
-    first = Word(ready[:LEVELS_PER_WORD], buffers.due_at, buffers.cancelled[:IDS_PER_WORD], room[:LEVELS_PER_WORD], buffers.behind, events)
-    rest = [Word(ready=ready[start : start + LEVELS_PER_WORD]) for start in range(LEVELS_PER_WORD, len(ready), LEVELS_PER_WORD)]
+    first = Word(
+        ready[:LEVELS_PER_WORD],
+        buffers.due_at,
+        buffers.cancelled[:IDS_PER_WORD],
+        room[:LEVELS_PER_WORD],
+        buffers.behind,
+        events,
+    )
+    rest = [
+        Word(ready=ready[start : start + LEVELS_PER_WORD])
+        for start in range(LEVELS_PER_WORD, len(ready), LEVELS_PER_WORD)
+    ]
     return [codec.encode_text(word) for word in [first, *rest]]
 
 
@@ -77,7 +87,9 @@ class Herald:
 
     def tell(self, buffers: Buffers, room: list[str], *, events: bool = False) -> None:
         """Pass on what a commit has changed; what comes within a few milliseconds goes as one word."""
-        if self.alone or not (buffers.ready or buffers.due_at is not None or buffers.cancelled or buffers.behind or room or events):
+        if self.alone or not (
+            buffers.ready or buffers.due_at is not None or buffers.cancelled or buffers.behind or room or events
+        ):
             return
         with self._lock:
             waiting = self._has_pending()
@@ -88,7 +100,12 @@ class Herald:
     def _has_pending(self) -> bool:
         one = self._pending
         return bool(
-            one.ready or one.due_at is not None or one.cancelled or one.behind or self._pending_room or self._pending_events
+            one.ready
+            or one.due_at is not None
+            or one.cancelled
+            or one.behind
+            or self._pending_room
+            or self._pending_events
         )
 
     def _merge(self, buffers: Buffers, room: list[str], events: bool) -> None:

@@ -36,10 +36,13 @@ class Member:
         with cursor.connection.transaction():
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (MEMBER_LOCK,))
             row = cursor.execute(
-                sql.register_owner.postgres.encode(), {"id": owner, "label": label, "now": now, "lease_at": now + self.lease_millis}
+                sql.register_owner.postgres.encode(),
+                {"id": owner, "label": label, "now": now, "lease_at": now + self.lease_millis},
             ).fetchone()
             if row is None:
-                raise Unavailable("all 1024 nodes are taken; the rows of processes that are gone leave with their lease, try again then")
+                raise Unavailable(
+                    "all 1024 nodes are taken; those of dead processes come free with their lease, try again then"
+                )
             newest = cursor.execute(sql.newest_id.postgres.encode()).fetchall()[0][0]
         self.owner, self.node = owner, int(row[0])
         self.ids = Ids(self.node, max(made_at(newest), now - 1))

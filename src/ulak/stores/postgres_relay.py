@@ -1,6 +1,6 @@
-"""The relay: one elected process numbers what is committed, so that the event log is gapless and in an order that a reader can follow.
+"""The relay: one elected process numbers what is committed, so that a reader can follow the log without a gap.
 
-A sequence in the writers' transactions would not do: a later number may commit first, and a cursor would step over the rest.
+A sequence in the writers' transactions would not do: a later number may commit first, and a cursor passes the rest.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ PAUSE_SECONDS = 0.01  # between two passes; each takes all that has come
 POLL_SECONDS = 0.25
 ELECTION_SECONDS = 1.0
 BLOCKS_PER_PASS = 500
+_SETTINGS = (
+    "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off"
+)
 _FULL_EVERY = 100  # quick passes start near the newest block; a full one finds what commits late
 _LATE = 1000  # so far below the newest block a quick pass looks
 
@@ -68,7 +71,7 @@ class Relay:
                 connection.close()
 
     def _serve(self, connection: Connection) -> None:
-        connection.execute("SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off")
+        connection.execute(_SETTINGS)
         self._elect(connection)
         while not self._ending.is_set():
             self._wake.clear()
@@ -94,7 +97,9 @@ class Relay:
         self._passes += 1
         floor = 0 if full else max(self._highest - _LATE, 0)
         parameters = {"floor": floor, "n": BLOCKS_PER_PASS}
-        number, highest = connection.execute(sql.number_events.postgres.encode(), parameters, prepare=True).fetchall()[0]
+        number, highest = connection.execute(sql.number_events.postgres.encode(), parameters, prepare=True).fetchall()[
+            0
+        ]
         self._highest = max(self._highest, highest or 0)
         if full and not number:
             self._fold(connection)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +12,6 @@ import psycopg
 import structlog
 from psycopg import errors
 
-from ulak.clock import Clock
 from ulak.errors import Conflict, Invalid, Unavailable
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
@@ -30,22 +28,26 @@ sql = Queries("ulak.spine")
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-# A plan that was made while the queue was empty must still be right when it is full, so the planner has one choice; with
-# that choice priced as "disabled" older servers would compile every statement (jit).
+# A plan that was made while the queue was empty must still be right when it is full, so the planner has one choice. As
+# older servers price what is off as very expensive, they would compile every statement (jit).
 _SETTINGS = """
-SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;
+SET enable_hashjoin = off; SET enable_mergejoin = off;
 SET plan_cache_mode = force_generic_plan; SET jit = off;
 SET lock_timeout = '300ms'; SET idle_in_transaction_session_timeout = '30s';
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """
 _BACKEND = """
-SELECT pid, backend_start, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM pg_stat_activity WHERE pid = pg_backend_pid()
+SELECT pid, backend_start, (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+FROM pg_stat_activity WHERE pid = pg_backend_pid()
 """
 _END_BACKEND = "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 1.0
-LOCK_WAITS = 3  # so many times a batch is run again for a lock that it waited for in vain; then each item answers for itself
+LOCK_WAITS = (
+    3  # so many times a batch is run again for a lock that it waited for in vain; then each item answers for itself
+)
 TOKEN_KEPT_MILLIS = 3_600_000
 
 
@@ -170,7 +172,7 @@ class PostgresSession:
     def reopen(self) -> None:
         if not self._connection.broken:
             self.rollback()
-            self._closing.wait(random.uniform(0.001, 0.01))  # noqa: S311 - so that two that collided do not collide again
+            self._closing.wait(random.uniform(0.001, 0.01))
             return
         log.warning("database_lost")
         self._connection.close()
@@ -205,7 +207,9 @@ class PostgresSession:
     def _look_up(self, token: int) -> bool:
         while True:
             try:
-                return self._connection.execute(sql.find_token.postgres.encode(), {"token": token}).fetchone() is not None
+                return (
+                    self._connection.execute(sql.find_token.postgres.encode(), {"token": token}).fetchone() is not None
+                )
             except psycopg.OperationalError:
                 self.reopen()
 
@@ -232,7 +236,9 @@ def translate(error: Exception) -> Exception:
     if not isinstance(error, psycopg.Error):
         return error
     if isinstance(error, errors.LockNotAvailable):
-        return Unavailable("another transaction holds what this one needs (a unique key or a row); try again when it has ended")
+        return Unavailable(
+            "another transaction holds what this one needs (a unique key or a row); try again when it has ended"
+        )
     if isinstance(error, errors.QueryCanceled):
         return Unavailable("the database took too long to answer; ask for less at a time")
     if isinstance(error, psycopg.IntegrityError):
@@ -240,5 +246,3 @@ def translate(error: Exception) -> Exception:
     if isinstance(error, psycopg.DataError | psycopg.ProgrammingError):
         return Invalid(f"the database can't take this value: {error}")
     return Unavailable(f"the database failed: {error}")
-
-

@@ -1,0 +1,201 @@
+"""PostgreSQL: a job that joins the caller's own transaction, on each driver, exists when that transaction commits."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+from sqlalchemy import create_engine, text
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import NullPool
+
+from tests.contract.bench import Bench, ids_of
+from ulak.errors import Conflict, Misconfigured, Refused
+from ulak.spine.enqueue import Full
+from ulak.spine.slots import PROMOTE_STRANDED
+
+pytestmark = pytest.mark.postgres
+
+
+@contextlib.asynccontextmanager
+async def psycopg_sync(address: str):
+    with psycopg.connect(address, row_factory=dict_row) as connection:
+        yield connection, connection.commit, connection.rollback
+
+
+@contextlib.asynccontextmanager
+async def psycopg_async(address: str):
+    async with await psycopg.AsyncConnection.connect(address, row_factory=dict_row) as connection:
+        yield connection, connection.commit, connection.rollback
+
+
+@contextlib.asynccontextmanager
+async def sqlalchemy_connection(address: str):
+    engine = create_engine(address.replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
+    with engine.connect() as connection:
+        yield connection, connection.commit, connection.rollback
+
+
+@contextlib.asynccontextmanager
+async def sqlalchemy_session(address: str):
+    engine = create_engine(address.replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
+    with Session(engine) as session:
+        yield session, session.commit, session.rollback
+
+
+def _asynchronous(driver: str):
+    @contextlib.asynccontextmanager
+    async def connection_on(address: str):
+        engine = create_async_engine(address.replace("postgresql:", f"postgresql+{driver}:"), poolclass=NullPool)
+        async with engine.connect() as connection:
+            yield connection, connection.commit, connection.rollback
+
+    return connection_on
+
+
+@contextlib.asynccontextmanager
+async def sqlalchemy_async_session(address: str):
+    engine = create_async_engine(address.replace("postgresql:", "postgresql+asyncpg:"), poolclass=NullPool)
+    async with AsyncSession(engine) as session:
+        yield session, session.commit, session.rollback
+
+
+WAYS = {
+    "psycopg": psycopg_sync,
+    "psycopg async": psycopg_async,
+    "sqlalchemy": sqlalchemy_connection,
+    "sqlalchemy session": sqlalchemy_session,
+    "sqlalchemy async, psycopg": _asynchronous("psycopg"),
+    "sqlalchemy async, asyncpg": _asynchronous("asyncpg"),
+    "sqlalchemy async session": sqlalchemy_async_session,
+}
+
+
+async def _maybe_await(found: Any) -> None:
+    if found is not None:
+        await found
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    return WAYS[request.param]
+
+
+@pytest.fixture
+async def store_bench(opened, database):
+    async with opened(database, bounds={"few": 2}) as found:
+        yield found
+
+
+async def test_a_job_exists_when_the_callers_transaction_commits(store_bench: Bench, database, way):
+    bench = store_bench
+    rows = [bench.row(payload={"n": 1}, prio=1), bench.row(due_at=bench.clock.now() + 1000)]
+    async with way(database) as (connection, commit, _):
+        ids = await bench.store.enqueue_in(connection, rows)
+        assert ids == [row.id for row in rows]
+        assert await bench.claim() == []
+        await _maybe_await(commit())
+    await bench.ears.until(lambda: ("mail", 1) in bench.ears.ready)
+    assert ids_of(await bench.claim()) == [rows[0].id]
+    assert await bench.tally() == {"accepted": 2}
+    assert [one.name for one in await bench.events(3)] == ["accepted", "accepted", "started"]
+
+
+async def test_a_job_goes_when_the_callers_transaction_rolls_back(store_bench: Bench, database, way):
+    bench = store_bench
+    async with way(database) as (connection, _, rollback):
+        await bench.store.enqueue_in(connection, [bench.row()])
+        await _maybe_await(rollback())
+    assert await bench.live() == {}
+    assert await bench.tally() == {}
+
+
+async def test_keyed_jobs_stand_behind_until_they_are_found(store_bench: Bench, database, way):
+    bench = store_bench
+    first, second = bench.row(key="k"), bench.row(key="k")
+    async with way(database) as (connection, commit, _):
+        await bench.store.enqueue_in(connection, [first, second])
+        await _maybe_await(commit())
+    await bench.ears.until(lambda: bench.ears.behind)
+    await bench.store.submit(PROMOTE_STRANDED, "")
+    (lease,) = await bench.claim()
+    assert lease.id == first.id
+    await bench.settle([lease])
+    assert ids_of(await bench.claim()) == [second.id]
+
+
+async def test_a_taken_unique_key_answers_its_holder_and_takes_no_room(store_bench: Bench, database, way):
+    bench = store_bench
+    holder = await bench.add("few", unique_key="u")
+    async with way(database) as (connection, commit, _):
+        assert await bench.store.enqueue_in(connection, [bench.row("few", unique_key="u")]) == [holder]
+        await _maybe_await(commit())
+    assert not isinstance(await bench.offer(bench.row("few")), Full)
+
+
+async def test_the_bound_holds_in_a_callers_transaction_too(store_bench: Bench, database):
+    bench = store_bench
+    await bench.offer(bench.row("few"), bench.row("few"))
+    with psycopg.connect(database) as connection, pytest.raises(Refused):
+        await bench.store.enqueue_in(connection, [bench.row("few")])
+
+
+async def test_room_of_a_rolled_back_caller_comes_back_by_the_recount(store_bench: Bench, database):
+    bench = store_bench
+    with psycopg.connect(database) as connection:
+        await bench.store.enqueue_in(connection, [bench.row("few"), bench.row("few")])
+        connection.rollback()
+    assert isinstance(await bench.offer(bench.row("few")), Full)
+    await bench.store.recount()
+    await bench.store.tend()
+    assert not isinstance(await bench.offer(bench.row("few")), Full)
+
+
+async def test_an_autocommit_connection_without_a_transaction_is_refused(store_bench: Bench, database):
+    bench = store_bench
+    with psycopg.connect(database, autocommit=True) as connection:
+        with pytest.raises(Misconfigured, match="autocommit"):
+            await bench.store.enqueue_in(connection, [bench.row()])
+        with connection.transaction():
+            await bench.store.enqueue_in(connection, [bench.row()])
+    assert await bench.live() == {"mail": 1}
+    engine = create_engine(
+        database.replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool, isolation_level="AUTOCOMMIT"
+    )
+    with engine.connect() as connection, pytest.raises(Misconfigured, match="AUTOCOMMIT"):
+        await bench.store.enqueue_in(connection, [bench.row()])
+
+
+async def test_a_failed_transaction_is_refused(store_bench: Bench, database):
+    bench = store_bench
+    with psycopg.connect(database) as connection:
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            connection.execute("SELECT 1 / 0")
+        with pytest.raises(Conflict, match="failed already"):
+            await bench.store.enqueue_in(connection, [bench.row()])
+        connection.rollback()
+    engine = create_engine(database.replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
+    with engine.connect() as connection:
+        with pytest.raises(Exception, match="division"):
+            connection.execute(text("SELECT 1 / 0"))
+        with pytest.raises(Conflict, match="failed already"):
+            await bench.store.enqueue_in(connection, [bench.row()])
+
+
+async def test_a_connection_to_somewhere_else_is_refused(store_bench: Bench, database):
+    bench = store_bench
+    with psycopg.connect(database) as connection:
+        connection.execute("SET search_path = pg_temp")
+        with pytest.raises(Misconfigured, match="another database"):
+            await bench.store.enqueue_in(connection, [bench.row()])
+    with pytest.raises(Misconfigured, match="can't carry"):
+        await bench.store.enqueue_in(object(), [bench.row()])
+
+
+async def test_backups_are_left_to_postgresqls_own_tool(store_bench: Bench):
+    with pytest.raises(Misconfigured, match="pg_dump"):
+        await store_bench.store.backup("copy.dump")

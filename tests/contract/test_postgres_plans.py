@@ -1,0 +1,163 @@
+"""PostgreSQL: plans that were made while the queue was empty must still be right when it is full."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import resources
+from typing import Any
+
+import psycopg
+import pytest
+
+import ulak
+from tests.contract.bench import sql
+from ulak.spine.query import Queries
+from ulak.spine.store import Tx
+from ulak.stores.postgres_arrays import packers
+from ulak.stores.postgres_session import _SETTINGS, connect
+from ulak.stores.postgres_tx import PostgresTx
+
+pytestmark = pytest.mark.postgres
+
+FILL = """
+INSERT INTO job (id, kind, slots, prio, due_at, state, accepted_at, hold, payload, owner, epoch)
+SELECT n, 'mail', 1, 2, n, CASE WHEN n % 10 = 0 THEN 2 WHEN n % 10 = 1 THEN 1 ELSE 0 END, 0, 0, '\\x6e756c6c', 7, 1
+FROM generate_series(1, 100000) AS n
+"""
+LITTLE = 20.0  # blocks read per job: a few index pages and the row, its old and its new place
+
+
+def blocks_read(connection: psycopg.Connection[Any]) -> int:
+    connection.execute("SELECT pg_stat_force_next_flush()")
+    ((number,),) = connection.execute(
+        "SELECT sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read)::bigint"
+        " FROM pg_statio_user_tables WHERE relname IN ('job', 'past')"
+    ).fetchall()
+    return int(number)
+
+
+class Prepared:
+    """A writing connection as the store makes it, whose statements were prepared on empty tables."""
+
+    def __init__(self, address: str) -> None:
+        self.connection = connect(address)
+        self.connection.execute(_SETTINGS)
+        self.cursor = self.connection.cursor(binary=True)
+
+    def run(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
+        query = getattr(sql, name)
+        for each, pack in packers(query.postgres).items():
+            parameters[each] = pack(parameters[each])
+        self.cursor.execute(query.postgres.encode(), parameters, prepare=True)
+        return self.cursor.fetchall() if self.cursor.description else []
+
+    def cost(self, name: str, **parameters: Any) -> float:
+        before = blocks_read(self.connection)
+        rows = self.run(name, **parameters)
+        return (blocks_read(self.connection) - before) / max(len(rows), 100)
+
+
+@pytest.fixture
+def prepared(database):
+    found = Prepared(database)
+    found.connection.execute("ALTER TABLE job SET (autovacuum_enabled = off)")  # it would plan anew by itself
+    yield found
+    found.connection.execute("ALTER TABLE job RESET (autovacuum_enabled)")
+    found.connection.execute("TRUNCATE job, past")
+    found.connection.close()
+
+
+CLAIM: dict[str, Any] = {"owner": 1, "kind": "mail", "prio": 2, "n": 100, "now": 5, "floor": 0}
+LEASED = list(range(10, 1010, 10))
+STATEMENTS: dict[str, dict[str, Any]] = {
+    "claim_jobs": CLAIM,
+    "finish_jobs": {"id": LEASED, "epoch": [1] * 100, "done": [1] * 100, "now": 5},
+    "read_leased": {"ids": LEASED},
+    "find_due": {"now": 1_000_000, "n": 100},
+    "read_owned": {"owner": 7, "n": 100},
+    "find_unique": {"kind": "mail", "keys": ["u"]},
+    "find_occupied": {"keys": ["k"]},
+    "find_behind": {"keys": ["k"]},
+    "find_stranded": {"after": "", "n": 100},
+    "next_due": {},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("analyzed", ["never analyzed", "analyzed when empty", "analyzed when full"])
+def test_plans_made_on_an_empty_queue_are_cheap_on_a_full_one(prepared: Prepared, analyzed: str):
+    if analyzed == "analyzed when empty":
+        prepared.connection.execute("VACUUM ANALYZE job, past")
+    for name, parameters in STATEMENTS.items():
+        for _ in range(6):  # more than the server takes to settle on a plan
+            prepared.run(name, **parameters)
+    prepared.connection.execute(FILL)
+    if analyzed == "analyzed when full":
+        prepared.connection.execute("ANALYZE job")
+    costs = {name: prepared.cost(name, **parameters) for name, parameters in STATEMENTS.items()}
+    assert {name: cost for name, cost in costs.items() if cost > LITTLE} == {}
+
+
+async def test_a_claim_does_not_walk_over_what_an_old_snapshot_keeps(opened, database):
+    async with opened(database) as bench:
+        with psycopg.connect(database) as holder:
+            holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            holder.execute("SELECT count(*) FROM job")
+            await bench.offer(*[bench.row() for _ in range(4000)])
+            for _ in range(30):
+                await bench.settle(await bench.claim(room=100))
+            with_floor = await bench.store.write(_blocks_of_a_claim, None)
+            without = await bench.store.write(_blocks_of_a_claim, 0)
+    assert with_floor < 100 * LITTLE
+    assert without > 2 * with_floor
+
+
+def _blocks_of_a_claim(tx: Tx, floor: int | None) -> int:
+    assert isinstance(tx, PostgresTx)
+    parameters = CLAIM | {"floor": tx.floor("mail", 2) if floor is None else floor}
+    explained = tx._cursor.execute(
+        f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql.claim_jobs.postgres}".encode(), parameters
+    )
+    plan = explained.fetchall()[0][0][0]["Plan"]
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+
+def _packages() -> list[str]:
+    names = ["ulak", *(f"ulak.{found.name}" for found in pkgutil.iter_modules(ulak.__path__) if found.ispkg)]
+    return [name for name in names if (resources.files(name) / "queries").is_dir()]
+
+
+def _statements() -> list[tuple[str, str]]:
+    found = []
+    for package in _packages():
+        names = {
+            entry.name.split(".")[0]
+            for entry in (resources.files(package) / "queries").iterdir()
+            if entry.name.endswith(".sql")
+        }
+        found += [(package, name) for name in sorted(names)]
+    return found
+
+
+def test_every_statement_is_understood_by_postgresql(database):
+    assert {("ulak.spine", "claim_jobs")} < set(_statements())
+    connection = connect(database)
+    misunderstood = [found for found in _statements() if not _is_understood(connection, *found)]
+    connection.close()
+    assert misunderstood == []
+
+
+def _is_understood(connection: psycopg.Connection[Any], package: str, name: str) -> bool:
+    query = getattr(Queries(package), name)
+    arrays = packers(query.postgres)
+    parameters = {each: arrays[each]([]) if each in arrays else None for each in query.postgres_parameters}
+    connection.execute("BEGIN")
+    try:
+        connection.execute(query.postgres.encode(), parameters, prepare=True)
+    except (psycopg.IntegrityError, psycopg.DataError):
+        return True  # nothing but nulls: it was understood and refused
+    except psycopg.ProgrammingError:
+        return False
+    finally:
+        connection.execute("ROLLBACK")
+    return True
