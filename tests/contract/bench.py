@@ -67,8 +67,8 @@ class Bench:
         now = self.store.clock.now()
         usual: dict[str, Any] = {
             "id": self.store.ids.take(now), "kind": kind, "key": None, "slots": 1, "slot": None, "prio": 2,
-            "due_at": now, "state": READY, "accepted_at": now, "expires_at": None, "unique_key": None, "continuation": None, "hold": 0,
-            "payload": codec.encode(payload),
+            "due_at": now, "state": READY, "accepted_at": now, "expires_at": None, "unique_key": None,
+            "continuation": None, "hold": 0, "payload": codec.encode(payload),
         }  # fmt: skip
         return Row(**(usual | columns))
 
