@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from statistics import median
@@ -55,7 +55,7 @@ class Bench:
 Figures = Callable[[Bench], Iterator[Row]]
 
 
-def alternate(rounds: int, sides: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
+def alternate(rounds: int, sides: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
     """Measure the sides in turn, round after round, so that a change of the machine's load meets all of them."""
     samples: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(rounds):
