@@ -14,6 +14,7 @@ import pytest
 from tests.compute import jobs
 from tests.compute.conftest import eventually, is_alive
 from ulak.compute import Crashed, TaskType
+from ulak.errors import Unavailable
 
 
 def worker_pids(engine):
@@ -151,3 +152,37 @@ def test_start_that_always_fails_does_not_spin(make_engine, monkeypatch):
             os.kill(pid, signal.SIGKILL)
             eventually(lambda pid=pid: pid not in worker_pids(engine).values())
     assert engine.submit(jobs.echo, 1).result(30) == 1
+
+
+def test_a_task_that_closes_every_descriptor_is_charged_and_the_engine_goes_on(make_engine):
+    engine = make_engine(kill_grace_seconds=0.05)
+    assert isinstance(engine.using(max_retries=0).submit(jobs.close_everything).exception(30), Crashed)
+    assert engine.submit(jobs.echo, 1).result(30) == 1
+
+
+def test_a_task_that_writes_into_our_pipe_is_charged_and_the_engine_goes_on(make_engine):
+    engine = make_engine()
+    assert isinstance(engine.using(max_retries=0).submit(jobs.scribble).exception(30), Crashed)
+    assert engine.submit(jobs.echo, 1).result(30) == 1
+
+
+def test_a_fork_of_the_parent_cannot_use_its_workers(make_engine):
+    engine = make_engine()
+    engine.submit(jobs.echo).result(30)
+    child = os.fork()
+    if child == 0:
+        try:
+            engine.submit(jobs.echo)
+        except Unavailable:
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert engine.submit(jobs.echo, 1).result(30) == 1
+
+
+def test_deadlines_of_finished_work_do_not_pile_up(make_engine):
+    engine = make_engine()
+    hourly = engine.using(timeout_seconds=3600)
+    for future in [hourly.submit(jobs.echo, number) for number in range(5000)]:
+        future.result(30)
+    assert len(engine._backend.timers) < 4000

@@ -1,71 +1,56 @@
-"""The parent's thread and table: accepts work, gives it to workers, takes outcomes.
+"""The local backend: accepts work on the caller's thread, hears the workers on its own.
 
-Work is accepted on the caller's thread and, when a worker is idle, sent from there too. Everything else happens on the
-dispatcher's thread. The lock guards the table; nobody else's code is ever called while it is held.
+When a worker is idle, work is sent from the caller's thread too. The lock guards the table; nobody else's code is ever
+called while it is held.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import select
-import sys
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures.process import BrokenProcessPool
+from signal import SIGKILL
 from time import monotonic
 from typing import Any
 
-from ulak.compute import decide, metrics
+from ulak.compute import metrics
 from ulak.compute.backend import Shutdown
-from ulak.compute.calls import failure
-from ulak.compute.carriage import NOT_READY, OK
 from ulak.compute.closing import Closing
-from ulak.compute.fleet import Fleet
 from ulak.compute.hand import Hand
-from ulak.compute.lines import Line
 from ulak.compute.model import TaskStatus, TaskType
 from ulak.compute.settings import ComputeSettings
-from ulak.compute.timetable import Timetable
+from ulak.compute.table import Table
 from ulak.compute.warden import Warden
-from ulak.compute.work import ASIDE, FINAL, QUEUED, SENT, Finished, Outcome, ScriptTrace, Work
+from ulak.compute.work import ASIDE, QUEUED, SENT, Finished, Outcome, Work
 from ulak.errors import Refused, Unavailable
 
 _SILENCE_SECONDS = 0.005  # a worker with work sent ahead that says nothing for longer is asked to return it
+_log = logging.getLogger(__name__)
+_dispatchers: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
 
 
-class Dispatcher:
+class Dispatcher(Table):
     """The local backend: worker processes on this machine."""
 
     def __init__(self, settings: ComputeSettings, initializer: bytes | None = None) -> None:
-        self._capacity = settings.input_capacity
-        self._recycle_tasks = settings.recycle_tasks or sys.maxsize
-        self.lock = threading.Lock()
-        self.lines = {kind: Line() for kind in TaskType}
-        self.idle: dict[TaskType, dict[Hand, None]] = {kind: {} for kind in TaskType}
-        self.fleet = Fleet(settings, initializer)
-        self.timers = Timetable()
-        self.unfinished = 0
-        self.total_put = self.total_dropped = self.total_retried = self.total_crashed = self.total_finished = 0
-        self.wait_seconds = self.run_seconds = 0.0
+        super().__init__(settings, initializer)
         self._warden = Warden(self, settings)
         self._hands: dict[int, Hand] = {}
-        self._deep: set[Hand] = set()  # have work sent ahead
         self._waiters: deque[Callable[[], None]] = deque()  # want room in a line
-        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        weakref.finalize(self, os.close, self._bell)  # not earlier: a late `wake` must not ring somebody else's
-        self._poll = select.epoll()
-        self._poll.register(self._bell, select.EPOLLIN)
         self._wanted: set[TaskType] = set()
         self._untidy = False  # the crews' strength, the lines or the waiters need a look
-        self.broken: BrokenProcessPool | None = None  # no worker can be made ready
-        self.closing = False  # takes no more work
-        self.closing_workers = False  # starts no more workers
         self._over = False
-        self._drained, self._emptied = threading.Event(), threading.Event()
+        self._emptied = threading.Event()
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        weakref.finalize(self, os.close, self._bell)  # not earlier: a late `wake` must not ring somebody else's
+        self._poll.register(self._bell, select.EPOLLIN)
         self._thread = threading.Thread(target=self._run, name="ulak-compute", daemon=True)
         self._thread.start()
+        _dispatchers.add(self)
 
     # -- on the caller's thread ------------------------------------------------------------------------------------
 
@@ -111,10 +96,6 @@ class Dispatcher:
         _tell(finished)
         return len(finished)
 
-    def take_all(self) -> list[Work]:
-        """Everything that waits, taken out of the lines."""
-        return [work for line in self.lines.values() for work in line.drain()]
-
     def when_room(self, callback: Callable[[], None]) -> None:
         """Call once, from the dispatcher's thread, when a line may have room again."""
         with self.lock:
@@ -138,14 +119,14 @@ class Dispatcher:
         with self.lock:
             self.closing = True
             if not self.unfinished:
-                self._drained.set()
+                self.drained.set()
         self.wake()
         if not self._thread.is_alive():
             return Shutdown(True)
         return Closing(self, self._warden).run(drain_seconds)
 
     def wait_drained(self, seconds: float | None) -> bool:
-        return self._drained.wait(seconds)
+        return self.drained.wait(seconds)
 
     def wait_empty(self, until: float) -> None:
         """Until all workers have gone, or the time is over."""
@@ -176,89 +157,6 @@ class Dispatcher:
         if work.state == QUEUED:
             self.lines[work.options.task_type].depth -= 1
 
-    def _conclude(self, work: Work) -> None:
-        work.state = FINAL
-        self.unfinished -= 1
-        self.total_finished += 1
-        if self.closing and not self.unfinished:
-            self._drained.set()
-
-    # -- giving, under the lock ------------------------------------------------------------------------------------
-
-    def give(self, hand: Hand, works: list[Work]) -> None:
-        now = monotonic()
-        if not hand.inflight:
-            hand.heard_at = now
-            self.idle[works[0].options.task_type].pop(hand, None)
-        for work in works:
-            work.state, work.hand = SENT, hand
-            self.wait_seconds += now - work.since
-            hand.inflight[work.number] = work
-            work.future.mark_running()
-            if work.options.timeout_seconds is not None:
-                self._warden.watch(work, hand)
-        if not hand.write([work.message() for work in works]):
-            self._poll.modify(hand, select.EPOLLIN | select.EPOLLOUT)
-        if len(hand.inflight) > hand.hands:
-            self._deep.add(hand)
-
-    def feed(self, kind: TaskType) -> None:
-        line = self.lines[kind]
-        if line.suspects:
-            self._feed_suspects(kind, line)
-        if line.depth:
-            for hand, share in decide.share(line.depth, self._open_hands(kind, line)):
-                if works := line.take(share):
-                    self.give(hand, works)
-
-    def _free_hand(self, kind: TaskType) -> Hand | None:
-        """Who could start it now: the longest idle, or of the IO workers the least loaded with a free thread."""
-        idle = self.idle[kind]
-        if idle:
-            return next(iter(idle))
-        if kind is TaskType.CPU_BOUND:
-            return None
-        free = [hand for hand in self.fleet.crews.get(kind, ()) if hand.room > 0 and hand.load < hand.hands]
-        return min(free, key=lambda hand: hand.load, default=None)
-
-    def _feed_suspects(self, kind: TaskType, line: Line) -> None:
-        while line.suspects and (idle := self.idle[kind]):
-            work = line.suspects.popleft()
-            if work.state == ASIDE:
-                hand = next(iter(idle))
-                hand.alone = True
-                self.give(hand, [work])
-
-    def _open_hands(self, kind: TaskType, line: Line) -> list[Hand]:
-        """Who may get work; while a suspect waits, the least loaded is left to become idle for it."""
-        hands = [hand for hand in self.fleet.crews.get(kind, ()) if hand.room > 0]
-        if line.suspects and hands:
-            hands.remove(min(hands, key=lambda hand: hand.load))
-        return hands
-
-    def rest(self, hand: Hand) -> None:
-        """A worker with nothing to do: to the idle ones, or home when it is retiring."""
-        hand.alone = False
-        self._deep.discard(hand)
-        if hand.retiring:
-            self._warden.dismiss(hand)
-        elif hand.kind is not None:
-            hand.idle_since = monotonic()
-            self.idle[hand.kind][hand] = None
-
-    def hold(self, hand: Hand) -> None:
-        """Give it nothing more."""
-        self._deep.discard(hand)
-        if hand.kind is not None:
-            self.idle[hand.kind].pop(hand, None)
-
-    def take_back(self, works: list[Work]) -> None:
-        """What was accepted goes back to the front of its line."""
-        for work in works:
-            work.state, work.hand = QUEUED, None
-        if works:
-            self.lines[works[0].options.task_type].put_back(works)
-
     # -- on the dispatcher's thread ----------------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -273,8 +171,7 @@ class Dispatcher:
             self._keep_house(finished)
             with self.lock:
                 pause = self._pause()
-            for work, outcome in finished:
-                work.finish(work, outcome)
+            _tell(finished)
         self._warden.close_nursery()
         self._poll.close()
 
@@ -293,19 +190,27 @@ class Dispatcher:
             self._warden.hear(finished)
 
     def _hear(self, hand: Hand, mask: int, finished: Finished) -> None:
-        """The worker's next work goes out before anybody is told of the last."""
-        reports = hand.read()
+        try:
+            reports = hand.read()
+        except (ValueError, EOFError, TypeError):  # somebody in the worker wrote into our pipe
+            self.forget(hand)
+            hand.kill(SIGKILL)
+            return
         with self.lock:
             if mask & select.EPOLLOUT and hand.flush():
                 self._poll.modify(hand, select.EPOLLIN)
             for report in reports:
                 self.apply(hand, report, finished)
-            if hand.kind is not None:
-                line = self.lines[hand.kind]
-                if line.depth or line.suspects:
-                    self.feed(hand.kind)
-        if not reports and mask & select.EPOLLHUP:
-            self.forget(hand)  # its death is told by the nursery
+            self._pass_on(hand)
+            if not reports and mask & select.EPOLLHUP:
+                self.forget(hand)
+                self._warden.expect_death(hand)
+
+    def _pass_on(self, hand: Hand) -> None:
+        if hand.kind is not None:
+            line = self.lines[hand.kind]
+            if line.depth or line.suspects:
+                self.feed(hand.kind)
 
     def _keep_house(self, finished: Finished) -> None:
         now = monotonic()
@@ -325,56 +230,6 @@ class Dispatcher:
         for callback in waiters:
             callback()
 
-    def apply(self, hand: Hand, report: tuple[Any, ...], finished: Finished) -> None:
-        busy, outcomes, returned = report
-        hand.heard_at, hand.rung = monotonic(), False
-        self.run_seconds += busy
-        hand.done += len(outcomes)
-        for number, code, blob, trace in outcomes:
-            work = hand.inflight.pop(number, None)
-            if work is not None:
-                self._take(work, hand, code, blob, trace, finished)
-            elif number == NOT_READY:
-                self._break(blob, finished)
-        if returned:
-            self.take_back([work for number in returned if (work := hand.inflight.pop(number, None))])
-            hand.limit = hand.hands  # no more ahead of whatever takes so long
-        elif hand.inflight or self.lines[hand.kind or TaskType.CPU_BOUND].depth:
-            hand.learn(busy, len(outcomes))  # a pace is needed only where there is a choice of how much to send
-        if not hand.inflight:
-            self.rest(hand)
-        elif len(hand.inflight) <= hand.hands:
-            self._deep.discard(hand)
-        if hand.done >= self._recycle_tasks and not hand.retiring:
-            self._warden.replace(hand)
-
-    def _take(self, work: Work, hand: Hand, code: int, blob: bytes, trace: Any, finished: Finished) -> None:
-        work.attempts += 1
-        if code == OK:
-            status = TaskStatus.SUCCESS
-        elif work.options.retries_failures and work.attempts <= work.options.max_retries:
-            self._warden.retry_later(work)
-            return
-        else:
-            status = TaskStatus.FAILED
-        self._conclude(work)
-        kept = ScriptTrace(*trace) if trace else None
-        finished.append((work, Outcome(status, blob, None, kept, work.attempts, hand.name)))
-
-    def _break(self, blob: bytes, finished: Finished) -> None:
-        """The initializer failed: as with the stdlib's pool, nothing that waits can run any more."""
-        self.broken = BrokenProcessPool(f"a worker's initializer failed: {failure('the initializer', blob)!r}")
-        self.closing_workers = True
-        works = self.take_all() + [work for hand in self.fleet.workers() for work in hand.inflight.values()]
-        for hand in self.fleet.workers():
-            hand.inflight.clear()
-        for work in works:
-            self.finish(work, Outcome(TaskStatus.CRASHED, b"", self.broken), finished)
-
-    def finish(self, work: Work, outcome: Outcome, finished: Finished) -> None:
-        self._conclude(work)
-        finished.append((work, outcome))
-
     def _listen(self, hand: Hand, now: float) -> None:
         if not hand.rung and now - hand.heard_at > _SILENCE_SECONDS:
             hand.ring()
@@ -385,9 +240,6 @@ class Dispatcher:
             return []
         waiters, self._waiters = list(self._waiters), deque()
         return waiters
-
-    def has_room(self, kind: TaskType) -> bool:
-        return self._capacity is None or self.lines[kind].depth < self._capacity
 
     def attach(self, hand: Hand) -> None:
         self._hands[hand.fileno()] = hand
@@ -406,4 +258,17 @@ class Dispatcher:
 
 def _tell(finished: Finished) -> None:
     for work, outcome in finished:
-        work.finish(work, outcome)
+        try:
+            work.finish(work, outcome)
+        except Exception:  # noqa: BLE001 - one task's trouble must not end the thread that serves all
+            _log.exception("%s is over, but its outcome could not be delivered", work.name)
+
+
+def _disown() -> None:
+    """In a fork of the parent: the workers are not ours, and a word to them would garble the parent's."""
+    for dispatcher in list(_dispatchers):
+        dispatcher.lock = threading.Lock()  # perhaps held by a thread that is not here
+        dispatcher.closing = True
+
+
+os.register_at_fork(after_in_child=_disown)

@@ -100,12 +100,20 @@ class Results:
         if not self._settings.spill_bytes:
             self._remember(task_id)
             return
+        try:
+            gone = self._spilled().put(task_id, kept.blob)
+        except OSError:  # a full disk: dropped, as it would have been without one
+            self._remember(task_id)
+            return
+        self._spilled_at[task_id] = kept.at
+        for name in gone:
+            del self._spilled_at[name]
+            self._remember(name)
+
+    def _spilled(self) -> Spill:
         if self._spill is None:
             self._spill = Spill(self._settings.spill_bytes, self._settings.spill_directory)
-        self._spilled_at[task_id] = kept.at
-        for gone in self._spill.put(task_id, kept.blob):
-            del self._spilled_at[gone]
-            self._remember(gone)
+        return self._spill
 
     def _drop_old(self, oldest_allowed: int) -> None:
         """Both are in the order of time, so only their beginnings need a look."""

@@ -7,14 +7,14 @@ import shutil
 import tempfile
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from io import FileIO
 
 _SEGMENTS = 8
 
 
 @dataclass(slots=True)
 class _Segment:
-    file: BinaryIO
+    file: FileIO
     path: str
     size: int = 0
     names: set[str] = field(default_factory=set)
@@ -34,9 +34,12 @@ class Spill:
     def put(self, name: str, blob: bytes) -> list[str]:
         """Keep it; returns the names that had to go for it."""
         segment = self._current()
+        written = segment.file.write(blob)
+        if written != len(blob):
+            os.ftruncate(segment.file.fileno(), segment.size)
+            raise OSError(f"only {written} of {len(blob)} bytes fit on the disk")
         self._places[name] = segment, segment.size, len(blob)
         segment.names.add(name)
-        segment.file.write(blob)
         segment.size += len(blob)
         return self._drop_oldest() if len(self._segments) > _SEGMENTS else []
 
@@ -44,7 +47,6 @@ class Spill:
         if name not in self._places:
             return None
         segment, offset, length = self._places[name]
-        segment.file.flush()
         return os.pread(segment.file.fileno(), length, offset)
 
     def forget(self, name: str) -> None:
@@ -63,7 +65,7 @@ class Spill:
     def _current(self) -> _Segment:
         if not self._segments or next(reversed(self._segments.values())).size >= self._segment_bytes:
             path = os.path.join(self._directory, f"{self._next:08d}")
-            self._segments[self._next] = _Segment(open(path, "wb+"), path)  # noqa: SIM115 - closed in _remove
+            self._segments[self._next] = _Segment(open(path, "wb+", buffering=0), path)  # noqa: SIM115 - closed in _remove
             self._next += 1
         return next(reversed(self._segments.values()))
 

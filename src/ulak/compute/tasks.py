@@ -55,9 +55,11 @@ class Tasks:
     def _settle(self, work: Work, outcome: Outcome) -> None:
         """The result is kept before the task stops being pending, so that nobody finds neither."""
         assert work.label is not None
-        self._results.put(work.label, outcome)
-        self._pending.pop(work.label, None)
-        work.future.settle(None)
+        try:
+            self._results.put(work.label, outcome)
+        finally:
+            self._pending.pop(work.label, None)
+            work.future.settle(None)
 
     def wait(self, task_id: str, timeout: float | None) -> None:
         if future := self.future(task_id):

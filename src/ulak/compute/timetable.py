@@ -25,6 +25,13 @@ class Timetable:
         heapq.heappush(self._acts, (due, next(self._numbers), act))
         return due < self.sleeps_until
 
+    def __len__(self) -> int:
+        return len(self._acts)
+
+    def prune(self, is_past: Callable[[Act], bool]) -> None:
+        self._acts = [entry for entry in self._acts if not is_past(entry[2])]
+        heapq.heapify(self._acts)
+
     def pause(self, now: float) -> float:
         due = self._acts[0][0] if self._acts else now + _LONGEST_SECONDS
         pause = min(max(0.0, due - now), _LONGEST_SECONDS)

@@ -14,12 +14,14 @@ from ulak.compute.errors import Crashed, TimedOut
 from ulak.compute.hand import Hand
 from ulak.compute.model import TaskStatus, TaskType
 from ulak.compute.settings import ComputeSettings
-from ulak.compute.work import ASIDE, SENT, Finished, Outcome, Work
+from ulak.compute.timetable import Act
+from ulak.compute.work import ASIDE, FINAL, SENT, Finished, Outcome, Work
 
 if TYPE_CHECKING:
     from ulak.compute.dispatcher import Dispatcher
 
 _RECHECK_SECONDS = 0.02
+_MANY_TIMERS = 1000
 _MEMORY_CHECK_SECONDS = 1.0
 
 
@@ -200,6 +202,10 @@ class Warden:
 
     # -- retiring --------------------------------------------------------------------------------------------------
 
+    def expect_death(self, hand: Hand) -> None:
+        """It hung up. Usually it is dead and the nursery says so; if not, it is of no use any more."""
+        self._later(self._settings.kill_grace_seconds, partial(self._kill, hand))
+
     def retry_later(self, work: Work) -> None:
         work.state, work.hand = ASIDE, None
         self._dispatcher.lines[work.options.task_type].delayed.add(work)
@@ -244,9 +250,18 @@ class Warden:
             return True
         return weight is not None and hand.pid is not None and _resident_bytes(hand.pid) > weight
 
-    def _later(self, seconds: float, act: object) -> None:
-        if self._dispatcher.timers.add(monotonic() + seconds, act):  # type: ignore[arg-type]
+    def _later(self, seconds: float, act: Act) -> None:
+        timers = self._dispatcher.timers
+        if timers.add(monotonic() + seconds, act):
             self._dispatcher.wake()
+        if len(timers) > 2 * self._dispatcher.unfinished + _MANY_TIMERS:
+            timers.prune(_is_past)
+
+
+def _is_past(act: Act) -> bool:
+    """The deadline of work that is over; long timeouts of short tasks would otherwise pile up."""
+    first = act.args[0] if isinstance(act, partial) and act.args else None
+    return isinstance(first, Work) and first.state == FINAL
 
 
 def _cause(status: int) -> str:

@@ -112,6 +112,7 @@ class Solo:
             self._waiting.extend(messages)
             self._work()
             self._pipe.send()
+            self._marks.clear(0)  # not before the outcome is sent: a task may also break the sending
             if not (messages := self._pipe.wait()):
                 return
 
@@ -127,7 +128,6 @@ class Solo:
             outcome = self._runner.run(message)
             ended = monotonic()
             pipe.keep(outcome, ended - began)
-            self._marks.clear(0)
             if waiting and pipe.is_late(ended):
                 pipe.send()
 
@@ -169,8 +169,8 @@ class Crew:
             self._marks.start(slot, message[0], began)
             outcome = self._runner.run(message)
             self._pipe.keep(outcome, monotonic() - began)
-            self._marks.clear(slot)
             self._pipe.send()
+            self._marks.clear(slot)
 
     def give_back(self) -> None:
         returned: list[int] = []
