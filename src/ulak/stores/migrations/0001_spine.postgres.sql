@@ -28,7 +28,8 @@ CREATE TABLE job (
   fillfactor = 85, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.1
 );
-CREATE INDEX job_ready ON job (kind, prio, id) WHERE state = 0;
+-- `id + 0`, so that the primary key offers no such order: it would lead a claim over everything that is not ready.
+CREATE INDEX job_ready ON job (kind, prio, (id + 0)) WHERE state = 0;
 CREATE INDEX job_due ON job (due_at, id) WHERE state = 1;
 CREATE INDEX job_owner ON job (owner, id) WHERE state = 2;
 -- One slot is order, so priority does not count there; in a bulkhead the urgent go first.
