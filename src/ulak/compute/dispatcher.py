@@ -29,6 +29,7 @@ from ulak.compute.work import ASIDE, QUEUED, SENT, Finished, Outcome, Work
 from ulak.errors import Refused, Unavailable
 
 _SILENCE_SECONDS = 0.005  # a worker with work sent ahead that says nothing for longer is asked to return it
+_EVENTS = 64  # per look; the default makes room for a thousand each time
 _log = logging.getLogger(__name__)
 _dispatchers: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
 
@@ -166,7 +167,7 @@ class Dispatcher(Table):
         pause = 0.0
         while not self._over:
             finished: Finished = []
-            for descriptor, mask in self._poll.poll(pause):
+            for descriptor, mask in self._poll.poll(pause, _EVENTS):
                 self._handle(descriptor, mask, finished)
             self._keep_house(finished)
             with self.lock:

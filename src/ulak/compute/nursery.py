@@ -32,6 +32,8 @@ class Nursery:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._children: set[int] = set()
+        self._pid = os.getpid()
+        self._is_over = False
         self._ear, self._tongue = socket.socketpair()
         self._main_module: dict[str, Any] = {}
 
@@ -44,6 +46,8 @@ class Nursery:
         try:
             while True:
                 ready = {descriptor for descriptor, _ in watch.poll()}
+                if self._is_over:
+                    raise _Over
                 if self._ear.fileno() in ready:
                     self._hear()
                 if self._control.fileno() in ready:
@@ -60,7 +64,10 @@ class Nursery:
         die_with_parent(signal.SIGTERM)
 
     def _leave(self, *_: object) -> None:
-        raise _Over
+        """Only noted: an exception could come up anywhere, even in a fork that is not a worker yet."""
+        if os.getpid() != self._pid:
+            os._exit(128 + signal.SIGTERM)
+        self._is_over = True
 
     def _hear(self) -> None:
         with contextlib.suppress(BlockingIOError):
