@@ -26,13 +26,16 @@ log = structlog.get_logger("ulak")
 # The writer's thread must get the interpreter lock between its statements; the usual 5 ms would be paid at each.
 SWITCH_SECONDS = 0.0005
 
+# Nothing leaves the machine, whatever the settings say.
+DEMO = ("channels.email.simulated=true",)
+
 Until = Callable[[Ulak, asyncio.Event], Awaitable[None]]
 
 
 def run(
     name: str | None, config: Path | None, assignments: list[str] | None, until: Until, *, demo: bool = False
 ) -> None:
-    ulak = find_ulak(name, config, assignments)
+    ulak = find_ulak(name, config, [*(assignments or []), *(DEMO if demo and name is None else ())])
     if demo:
         add_demo(ulak)
     logs.set_up(ulak.settings.log)

@@ -21,7 +21,9 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     app: AppName = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Add a job kind to play with, demo.greet.")] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Only pretend to send mail, and add a job kind to play with, demo.greet.")
+    ] = False,
     config: ConfigFile = None,
     assignments: Assignments = None,
 ) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
-from collections.abc import AsyncIterator
 
 import typer
 
@@ -17,7 +15,7 @@ from ulak.http.access import keys_required
 from ulak.http.app import build_app
 from ulak.http.caller import SCOPES
 from ulak.http.keys import make_key
-from ulak.http.server import Server, address_of, listen, make_server
+from ulak.http.server import address_of, listen, listening
 from ulak.masking import mask_url
 
 
@@ -41,7 +39,7 @@ async def _serve(ulak: Ulak, listener: socket.socket, stop: asyncio.Event) -> Ex
     address = address_of(listener)
     local = make_key("command line", list(SCOPES), ulak.clock.now())
     door = build_app(ulak, local=local.key)
-    async with door.life(), _listening(make_server(door), listener):
+    async with door.life(), listening(door, listener):
         with announced(ulak.store.name, address, local.token):
             _greet(ulak, address)
             await stopped_or_lost(ulak, stop)
@@ -51,24 +49,15 @@ async def _serve(ulak: Ulak, listener: socket.socket, stop: asyncio.Event) -> Ex
     return failure
 
 
-@contextlib.asynccontextmanager
-async def _listening(server: Server, listener: socket.socket) -> AsyncIterator[None]:
-    running = asyncio.create_task(server.serve(sockets=[listener]), name="ulak-http")
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        await running
+_TRY = '{"notificationType": "EMAIL", "recipient": "ayse@example.com", "subject": "Merhaba", "body": "Ulak is here."}'
 
 
 def _greet(ulak: Ulak, address: str) -> None:
     key = " -H 'Authorization: Bearer ulak_…'" if keys_required(ulak.settings.http) else ""
-    kinds = [handler.kind for handler in ulak.handlers if handler.kind.startswith("demo.")]
-    kind = kinds[0] if kinds else "your.kind"
     typer.echo(
         f"Ulak serves {address} on {mask_url(ulak.store.name)}\n"
         f"  documentation  {address}/docs\n"
         f"  health         {address}/healthz   {address}/readyz   {address}/metrics\n"
-        f'Try:  curl -s{key} {address}/api/jobs -d \'{{"kind": "{kind}", "payload": {{"name": "Ayşe"}}}}\'',
+        f"Try:  curl -s{key} {address}/api/notifications -d '{_TRY}'",
         err=True,
     )

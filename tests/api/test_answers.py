@@ -1,0 +1,131 @@
+"""Every error of ours has one answer, on hot routes and on the others alike; the unexpected shows nothing."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import pytest_asyncio
+from fastapi import APIRouter
+
+from tests.api.serving import serving
+from ulak import errors
+from ulak.http import app
+from ulak.http.hot import HotRoute, Routes
+from ulak.http.jobs import JobAccepted, JobRequest
+
+SECRET = "postgresql://ulak:hunter2hunter2@db/ulak"
+ERRORS = [
+    (errors.Invalid("wrong", fields=[("delay_seconds", "must be more")]), 400, "invalid"),
+    (errors.NotFound("no such job"), 404, "not_found"),
+    (errors.Conflict("already done"), 409, "conflict"),
+    (errors.Duplicate("held"), 409, "conflict"),
+    (errors.LeaseLost(), 409, "conflict"),
+    (errors.Refused("full", retry_after_seconds=7), 429, "refused"),
+    (errors.Unavailable("no database"), 503, "unavailable"),
+    (errors.Misconfigured("no lane"), 500, "misconfigured"),
+    (errors.Permanent("a handler's own"), 500, "internal"),
+    (RuntimeError(SECRET), 500, "internal"),
+]
+IDS = [type(error).__name__ for error, _, _ in ERRORS]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def raising():
+    """A server with routes that raise what they are told, one in front and one in FastAPI."""
+    told: list[Exception] = []
+
+    async def hot(scope, receive, send, caller):
+        raise told[0]
+
+    async def cool():
+        raise told[0]
+
+    def room(ulak):
+        router = APIRouter()
+        router.add_api_route("/cool", cool, methods=["POST"])
+        route = HotRoute("POST", "/hot", hot, "jobs", "Raises", JobRequest, JobAccepted)
+        return Routes(hot=(route,), routers=(router,))
+
+    async with contextlib.AsyncExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(app, "ROOMS", (room,))
+            served = await stack.enter_async_context(serving())
+
+        async def post(path, error):
+            told[:] = [error]
+            return await served.post(path, {})
+
+        yield post
+
+
+@pytest.mark.parametrize("path", ["/hot", "/cool"])
+@pytest.mark.parametrize(("error", "status", "code"), ERRORS, ids=IDS)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_error_has_its_answer(raising, error, status, code, path):
+    answer = await raising(path, error)
+    assert (answer.status, answer.body["error"]) == (status, code)
+    assert ("Retry-After" in answer.headers) == (status in {429, 503})
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_refusal_says_when_to_come_back(raising):
+    assert (await raising("/hot", errors.Refused("full", retry_after_seconds=7))).headers["Retry-After"] == "7"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_fields_are_named_as_on_the_wire(raising):
+    answer = await raising("/hot", ERRORS[0][0])
+    assert answer.body["fields"] == [{"field": "delaySeconds", "message": "must be more"}]
+
+
+@pytest.mark.parametrize("path", ["/hot", "/cool"])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_unexpected_shows_nothing_of_the_inside(raising, path):
+    answer = await raising(path, RuntimeError(SECRET))
+    assert "hunter2" not in answer.text
+    assert "RuntimeError" not in answer.text
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_personal_data_in_a_message_is_masked(raising):
+    assert "ayse" not in (await raising("/hot", errors.Conflict("ayse@example.com has one already"))).text
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_fastapi_refuses_has_the_same_shape(shared):
+    wrong = await shared.get("/api/jobs?limit=0")
+    assert (wrong.status, wrong.body["error"]) == (400, "invalid")
+    assert wrong.body["fields"][0]["field"] == "limit"
+    missing = await shared.get("/nowhere")
+    assert (missing.status, missing.body["error"]) == (404, "not_found")
+    method = await shared.ask("PATCH", "/api/jobs")
+    assert (method.status, method.body["error"]) == (405, "method_not_allowed")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b"{}", "kind"),
+        (b'{"kind": 1}', "kind"),
+        (b'{"kind": "a", "slots": 0}', "slots"),
+        (b'{"kind": "a", "dueAt": "2027-01-01T00:00:00"}', "dueAt"),
+        (b'{"kind": "a", "colour": 1}', "colour"),
+        (b'{"kind": "a", "delaySeconds": 1e300}', "delaySeconds"),
+        (b'{"kind": "a", "delaySeconds": 1, "dueAt": "2027-01-01T00:00:00Z"}', "delaySeconds"),
+        (b'{"kind": ""}', "kind"),
+    ],
+)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_wrong_field_is_named(body, field, shared):
+    answer = await shared.post("/api/jobs", data=body)
+    assert answer.status == 400
+    assert [one["field"] for one in answer.body["fields"]] == [field]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[", b"null", b"[]", b'{"kind": "a", "payload": "\xff"}', b"[" * 50_000, b'{"kind": "\\ud800"}']
+)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_body_that_can_not_be_read_is_the_callers_fault(body, shared):
+    assert (await shared.post("/api/jobs", data=body)).status == 400

@@ -1,0 +1,100 @@
+"""Dead letters over HTTP: browse, mend, send again, drop."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.api.serving import serving, with_deaths
+
+
+async def bury(served, number=1, kind="doomed"):
+    ids = [await served.enqueue(kind, {"to": f"user{each}@example.com"}) for each in range(number)]
+    for identifier in ids:
+        await served.settled(identifier, "dead")
+    return ids
+
+
+@pytest.fixture
+async def served():
+    async with serving(with_deaths) as served:
+        yield served
+
+
+async def test_dead_letters_are_listed_oldest_first_with_their_cause(served):
+    ids = await bury(served, 3)
+    first = (await served.get("/api/dead?limit=2")).body
+    assert [one["id"] for one in first["dead"]] == ids[:2]
+    assert first["dead"][0]["errorClass"] == "permanent"
+    assert "no mailbox for" in first["dead"][0]["cause"]
+    rest = (await served.get(f"/api/dead?limit=2&after={first['after']}")).body
+    assert [one["id"] for one in rest["dead"]] == ids[2:]
+    assert rest["after"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("kind=doomed", 2),
+        ("kind=other", 0),
+        ("errorClass=permanent", 2),
+        ("errorClass=poison", 0),
+        ("contains=mailbox", 2),
+        ("contains=postbox", 0),
+        ("diedBefore=2020-01-01T00:00:00Z", 0),
+        ("diedAfter=2020-01-01T00:00:00Z", 2),
+    ],
+)
+async def test_dead_letters_are_filtered(served, query, found):
+    await bury(served, 2)
+    assert len((await served.get(f"/api/dead?{query}")).body["dead"]) == found
+
+
+async def test_a_mended_letter_goes_back_with_its_new_payload(served):
+    (identifier,) = await bury(served)
+    assert (await served.ask("PUT", f"/api/dead/{identifier}/payload", {"to": "right@example.com"})).status == 204
+    answer = await served.post("/api/dead/redrive", {"ids": [identifier]})
+    assert answer.body == {"matched": 1, "redriven": 1, "ids": [identifier], "continues": False}
+    job = await served.settled(identifier, "dead")
+    assert [entry["word"] for entry in job["timeline"]].count("redriven") == 1
+    assert (await served.get(f"/api/jobs/{identifier}?reveal=true")).body["payload"] == {"to": "right@example.com"}
+
+
+async def test_a_dry_run_sends_nothing(served):
+    ids = await bury(served, 2)
+    answer = await served.post("/api/dead/redrive", {"kind": "doomed", "dryRun": True})
+    assert answer.body == {"matched": 2, "redriven": 0, "ids": ids, "continues": False}
+    assert len((await served.get("/api/dead")).body["dead"]) == 2
+    by_id = await served.post("/api/dead/redrive", {"ids": [ids[0], "1"], "dryRun": True})
+    assert by_id.body["ids"] == ids[:1]
+
+
+async def test_all_that_fit_go_back(served):
+    ids = await bury(served, 3)
+    answer = await served.post("/api/dead/redrive", {"contains": "user1"})
+    assert answer.body["ids"] == []  # causes are kept masked, so a name is not found in them
+    assert (await served.post("/api/dead/redrive", {"all": True})).body["ids"] == ids
+
+
+async def test_at_a_rate_they_go_on_after_the_answer(served):
+    (identifier,) = await bury(served)
+    answer = await served.post("/api/dead/redrive", {"all": True, "ratePerSecond": 1000})
+    assert answer.body["continues"]
+    with served.ulak.loops.watching() as news:
+        while (await served.ulak.jobs.tally())["doomed"].get("redriven") != 1:
+            news.clear()
+            await news.wait()
+    assert (await served.get(f"/api/jobs/{identifier}")).status == 200
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"dryRun": True}, {"ids": ["x"]}, {"all": True, "ratePerSecond": 0}, {"diedBefore": "2020-01-01"}, []]
+)
+async def test_a_redrive_must_say_what_it_wants(served, body):
+    assert (await served.post("/api/dead/redrive", body)).status == 400
+
+
+async def test_a_dropped_letter_is_gone(served):
+    (identifier,) = await bury(served)
+    assert (await served.ask("DELETE", f"/api/dead/{identifier}")).status == 204
+    assert (await served.ask("DELETE", f"/api/dead/{identifier}")).status == 404
+    assert (await served.ask("PUT", f"/api/dead/{identifier}/payload", {})).status == 404

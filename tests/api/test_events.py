@@ -1,0 +1,79 @@
+"""The event log over HTTP: pages from a cursor, and a stream that can be resumed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+
+import pytest
+
+from tests.api.serving import serving, with_deaths
+
+
+async def test_events_are_read_page_by_page_without_loss():
+    async with serving(with_deaths) as served:
+        await served.settled(await served.enqueue())
+        whole = (await served.get("/api/events?limit=1000")).body["events"]
+        assert [event["name"] for event in whole] == ["accepted", "started", "done"]
+        seen, after = [], 0
+        while page := (await served.get(f"/api/events?after={after}&limit=2")).body["events"]:
+            seen += page
+            after = page[-1]["seq"]
+        assert seen == whole
+
+
+@pytest.mark.parametrize("path", ["/api/events?after=1000", "/api/events/stream?after=1000"])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_cursor_of_another_store_is_refused(path, shared):
+    assert (await shared.get(path)).status == 409
+
+
+@pytest.mark.parametrize("query", ["after=-1", "after=x", "limit=0", f"after={1 << 63}"])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_wrong_cursor_is_refused(query, shared):
+    assert (await shared.get(f"/api/events?{query}")).status == 400
+
+
+@contextlib.asynccontextmanager
+async def stream(served, query="", headers=None):
+    """Yields a function that reads the next event: (id, name, data)."""
+    url = f"{served.address}/api/events/stream{query}"
+    async with served.session.get(url, headers=headers or {}) as response:
+        assert response.status == 200
+        assert (await response.content.readuntil(b"\n\n")).startswith(b": following")
+
+        async def following():
+            async with asyncio.timeout(10):
+                block = (await response.content.readuntil(b"\n\n")).decode().splitlines()
+            fields = dict(line.split(": ", 1) for line in block if line)
+            return int(fields["id"]), fields["event"], json.loads(fields["data"])
+
+        yield following
+
+
+async def test_a_stream_tells_what_happens_from_now_on():
+    async with serving(work=False) as served:
+        await served.enqueue("before")
+        async with stream(served) as following:
+            identifier = await served.enqueue("mail")
+            seq, name, data = await following()
+    assert (seq, name) == (2, "accepted")
+    assert (data["seq"], data["job"], data["kind"]) == (2, identifier, "mail")
+
+
+async def test_a_stream_goes_on_after_the_last_event_id():
+    async with serving(work=False) as served:
+        ids = [await served.enqueue() for _ in range(3)]
+        async with stream(served, headers={"Last-Event-ID": "1"}) as following:
+            assert [(await following())[2]["job"] for _ in range(2)] == ids[1:]
+        async with stream(served, "?after=2") as following:
+            assert (await following())[2]["job"] == ids[2]
+
+
+async def test_a_stream_ends_when_the_ulak_stops():
+    async with serving(work=False) as served, served.session.get(f"{served.address}/api/events/stream") as response:
+        await response.content.readuntil(b"\n\n")
+        await served.ulak.close()
+        async with asyncio.timeout(10):
+            assert await response.content.read() in {b"", b": still here\n\n"}

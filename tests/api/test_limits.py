@@ -1,0 +1,165 @@
+"""What is too large, too often or too much is refused, and the rest is served."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.api.serving import serving
+from ulak.http import app
+from ulak.http.hot import HotRoute, Routes, reply
+from ulak.http.jobs import JobAccepted, JobRequest
+from ulak.http.server import MOST_HEAD_BYTES
+
+SMALL = {"http.max_body_bytes": 2000}
+
+
+async def chunks(size):
+    for _ in range(size // 100):
+        yield b" " * 100
+
+
+@pytest.mark.parametrize("path", ["/api/jobs", "/api/dead/redrive"])
+async def test_a_large_body_is_refused(path):
+    async with serving(**SMALL) as served:
+        answer = await served.post(path, data=b" " * 2001)
+        assert (answer.status, answer.body["error"]) == (413, "too_large")
+
+
+@pytest.mark.parametrize("path", ["/api/jobs", "/api/dead/redrive"])
+async def test_a_large_body_that_does_not_say_its_length_is_refused(path):
+    async with serving(**SMALL) as served:
+        assert (await served.post(path, data=chunks(5000))).status == 413
+
+
+@pytest.mark.parametrize("path", ["/api/jobs", "/api/dead/redrive"])
+async def test_a_body_in_pieces_is_read_whole(path):
+    async def pieces():
+        for byte in b'{"kind": "mail"}':
+            yield bytes([byte])
+
+    async with serving(**SMALL) as served:
+        answer = await served.post(path, data=pieces(), headers={"content-type": "application/json"})
+        assert answer.status in {200, 202}
+
+
+async def raw(served, head):
+    host, port = served.address.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(head)
+    await writer.drain()
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return answer
+
+
+async def test_a_head_that_never_ends_is_cut_off():
+    async with serving() as served:
+        answer = await raw(served, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: " + b"y" * (MOST_HEAD_BYTES + 1))
+        assert answer.startswith(b"HTTP/1.1 431 ")
+        assert b"head_too_large" in answer
+
+
+async def test_a_large_body_is_not_taken_for_a_large_head():
+    async with serving() as served:
+        assert (await served.post("/api/jobs", {"kind": "mail", "payload": "x" * 2 * MOST_HEAD_BYTES})).status == 202
+        assert (await served.get("/api/jobs")).status == 200
+
+
+async def test_a_wrong_length_is_the_callers_fault():
+    async with serving() as served:
+        head = b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: abc\r\n\r\n"
+        assert (await raw(served, head)).startswith(b"HTTP/1.1 400 ")
+
+
+async def test_a_key_that_asks_too_often_is_told_when_to_come_back():
+    async with serving(**{"http.rate_per_key_per_second": 2}) as served:
+        one, other = await served.make_key("jobs"), await served.make_key("jobs")
+        statuses = [(await served.get("/api/jobs", key=one)).status for _ in range(4)]
+        assert statuses[:2] == [200, 200]
+        assert 429 in statuses
+        refused = await served.get("/api/jobs", key=one)
+        assert refused.status == 429
+        assert int(refused.headers["Retry-After"]) >= 1
+        assert (await served.get("/api/jobs", key=other)).status == 200
+        assert (await served.get("/healthz")).status == 200
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """A route that answers when it is told to."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(scope, receive, send, caller):
+        begun.set()
+        await go_on.wait()
+        return await reply(send, 200, b"{}")
+
+    route = HotRoute("POST", "/slow", wait, "jobs", "Waits", JobRequest, JobAccepted)
+    monkeypatch.setattr(app, "ROOMS", (*app.ROOMS, lambda _: Routes(hot=(route,))))
+    return begun, go_on
+
+
+async def test_beyond_the_bound_requests_are_sent_away(slow):
+    begun, go_on = slow
+    async with serving(**{"http.max_concurrent_requests": 1}) as served:
+        first = asyncio.ensure_future(served.post("/slow", {}))
+        await begun.wait()
+        refused = await served.get("/api/jobs")
+        assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
+        assert (await served.get("/healthz")).status == 200
+        go_on.set()
+        assert (await first).status == 200
+        assert (await served.get("/api/jobs")).status == 200
+
+
+async def test_while_stopping_work_is_refused_and_probes_tell_it(slow):
+    begun, go_on = slow
+    async with serving() as served:
+        first = asyncio.ensure_future(served.post("/slow", {}))
+        await begun.wait()
+        served.door.guard.stopping = True
+        for path in ("/api/jobs", "/slow"):
+            assert (await served.post(path, {"kind": "mail"})).status == 503
+        assert (await served.get("/healthz")).status == 200
+        assert (await served.get("/readyz")).status == 503
+        assert (await served.get("/metrics")).status == 200
+        go_on.set()
+        assert (await first).status == 200
+
+
+async def test_a_stopped_ulak_answers_503():
+    async with serving() as served:
+        await served.ulak.close()
+        assert (await served.get("/api/jobs")).status == 503
+        assert (await served.post("/api/jobs", {"kind": "mail"})).status == 503
+        assert (await served.get("/readyz")).status == 503
+
+
+async def test_a_full_kind_is_refused_with_429():
+    def prepare(ulak):
+        @ulak.handles("mail", capacity=1, admission="reject")
+        async def mail(job): ...
+
+    async with serving(prepare, work=False) as served:
+        await served.enqueue("mail", delaySeconds=60)
+        refused = await served.post("/api/jobs", {"kind": "mail"})
+        assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
+
+
+async def test_readiness_ends_while_the_disk_is_short():
+    async with serving() as served:
+        served.ulak.store.ballast.shortage = lambda: "only 1 MB is free"
+        await served.ulak.store.tend()
+        assert (await served.get("/readyz")).status == 503
+        assert (await served.post("/api/jobs", {"kind": "mail"})).status == 503
+        assert (await served.get("/healthz")).status == 200
+
+
+async def test_health_ends_when_the_store_is_lost():
+    async with serving() as served:
+        served.ulak.loops.lost(RuntimeError("a sync failed"))
+        assert (await served.get("/healthz")).status == 503
+        assert (await served.get("/readyz")).status == 503

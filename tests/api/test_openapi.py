@@ -1,0 +1,77 @@
+"""The description fits the door: every route is in it and on the page, hot ones with the schema of their own types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from fastapi.routing import APIRoute
+
+from tests.api.serving import settings_for
+from ulak import Ulak
+from ulak.http.app import ROOMS, Door
+from ulak.http.caller import SCOPES, Needs
+
+PAGE = (Path(__file__).parents[2] / "docs/reference/http.md").read_text(encoding="utf-8")
+DOOR = Door(Ulak(settings=settings_for()))
+DOCUMENT = DOOR.api.openapi()
+OPERATIONS = [(method.upper(), path) for path, found in DOCUMENT["paths"].items() for method in found]
+HOT = [route for room in ROOMS for route in room(Ulak(settings=settings_for())).hot]
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_every_route_is_documented(method, path):
+    assert f"`{method} {path}`" in PAGE
+
+
+@pytest.mark.parametrize("route", HOT, ids=lambda route: route.path)
+def test_a_hot_route_is_described_by_its_own_types(route):
+    operation = DOCUMENT["paths"][route.path][route.method.lower()]
+    template = "#/components/schemas/{name}"
+    (asked, answered), components = msgspec.json.schema_components(
+        [route.request, route.response], ref_template=template
+    )
+    assert operation["requestBody"]["content"]["application/json"]["schema"] == asked
+    assert operation["responses"][str(route.status)]["content"]["application/json"]["schema"] == answered
+    assert {name: DOCUMENT["components"]["schemas"][name] for name in components} == components
+
+
+@pytest.mark.parametrize("route", HOT, ids=lambda route: route.path)
+def test_the_examples_of_a_hot_route_are_acceptable(route):
+    for example in route.examples.values():
+        msgspec.convert(example, route.request, strict=True)
+
+
+@pytest.mark.parametrize("route", HOT, ids=lambda route: route.path)
+def test_a_hot_route_needs_a_known_scope(route):
+    assert route.scope in SCOPES
+
+
+def scopes_of(dependant):
+    own = [dependant.call.scope] if isinstance(dependant.call, Needs) else []
+    return own + [scope for each in dependant.dependencies for scope in scopes_of(each)]
+
+
+def routes_of(router):
+    for route in router.routes:
+        if isinstance(route, APIRoute):
+            yield route
+        elif hasattr(route, "routes") or hasattr(route, "original_router"):
+            yield from routes_of(getattr(route, "original_router", route))
+
+
+def test_every_route_of_the_api_asks_for_a_scope():
+    open_routes = {route.path for route in routes_of(DOOR.api) if not scopes_of(route.dependant)}
+    assert open_routes == {"/healthz", "/readyz"}
+
+
+def test_every_answer_to_a_mistake_is_described():
+    for path, found in DOCUMENT["paths"].items():
+        for operation in found.values():
+            assert "422" not in operation["responses"], path
+            assert "503" in operation["responses"], path
+
+
+def test_every_scope_is_documented():
+    assert [scope for scope in SCOPES if f"`{scope}`" not in PAGE] == []

@@ -1,0 +1,67 @@
+"""`--app`: which Ulak a process runs."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from ulak import Ulak
+from ulak.cli.process import add_demo, find_ulak
+from ulak.errors import Misconfigured
+
+APP = """
+from ulak import Ulak
+ulak = Ulak("memory:")
+number = 7
+def make(settings):
+    return Ulak(settings=settings)
+def wrong(settings):
+    return settings
+"""
+
+
+@pytest.fixture(autouse=True)
+def shop(folder, monkeypatch):
+    (folder / "shop_of_test.py").write_text(APP)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    yield
+    sys.modules.pop("shop_of_test", None)
+
+
+def test_a_ulak_is_found_by_module_and_name():
+    assert find_ulak("shop_of_test:ulak", None, None) is sys.modules["shop_of_test"].ulak
+
+
+def test_a_function_makes_one_from_the_settings():
+    assert find_ulak("shop_of_test:make", None, ["http.port=9"]).settings.http.port == 9
+
+
+def test_without_a_name_the_settings_make_one():
+    assert find_ulak(None, None, ["store=memory:"]).settings.store == "memory:"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("shop_of_test", "write it as module:name"),
+        ("nowhere:ulak", "no module nowhere"),
+        ("shop_of_test:missing", "missing"),
+        ("shop_of_test:number", "neither a Ulak nor a function"),
+        ("shop_of_test:wrong", "neither a Ulak nor a function"),
+    ],
+)
+def test_a_wrong_name_is_explained(name, told):
+    with pytest.raises(Misconfigured, match=told):
+        find_ulak(name, None, None)
+
+
+def test_an_app_with_its_own_settings_takes_no_others():
+    with pytest.raises(Misconfigured, match="come too late"):
+        find_ulak("shop_of_test:ulak", None, ["http.port=1"])
+
+
+def test_the_demo_adds_a_kind():
+    ulak = Ulak("memory:")
+    add_demo(ulak)
+    assert ulak.handlers.get("demo.greet") is not None

@@ -1,0 +1,139 @@
+"""Commands on a store that nobody serves: they open it themselves."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ulak import Permanent, Ulak
+from ulak.errors import Error
+from ulak.testing import drain
+
+STORE = "sqlite:///ulak.db"
+
+
+async def filled(dead=2, waiting=1):
+    """A store with dead letters and waiting jobs; answers their ids."""
+    made = Ulak(STORE)
+
+    @made.handles("doomed")
+    async def doomed(job):
+        raise Permanent("no such mailbox: ayse@example.com")
+
+    async with made:
+        buried = [str(await made.enqueue("doomed", {"to": "ayse@example.com"})) for _ in range(dead)]
+        await drain(made)
+        return buried, [str(await made.enqueue("unhandled")) for _ in range(waiting)]
+
+
+@pytest.fixture
+def store():
+    return asyncio.run(filled())
+
+
+def test_jobs_are_listed_newest_first(store, ulak):
+    buried, waiting = store
+    listed = ulak("jobs", "list", "--json")
+    assert [job["id"] for job in listed["jobs"]] == [*waiting, *reversed(buried)]
+    assert ulak("jobs", "list", "--status", "ready", "--json")["jobs"][0]["id"] == waiting[0]
+
+
+def test_a_listing_for_people_has_one_line_per_job(store, ulak):
+    lines = ulak("jobs", "list").splitlines()
+    assert lines[0].split()[:3] == ["id", "kind", "status"]
+    assert len(lines) == 4
+
+
+def test_a_job_is_shown_with_its_timeline(store, ulak):
+    buried, _ = store
+    text = ulak("jobs", "show", buried[0])
+    assert "status: dead" in text
+    assert "started (1)" in text
+    assert "ayse" not in text
+    assert "ayse" in ulak("jobs", "show", buried[0], "--reveal")
+
+
+def test_a_waiting_job_is_cancelled(store, ulak):
+    _, waiting = store
+    assert ulak("jobs", "cancel", waiting[0], "--json") == [{"id": waiting[0], "status": "cancelled"}]
+    with pytest.raises(Error, match="already"):
+        ulak("jobs", "cancel", waiting[0])
+
+
+def test_dead_letters_are_masked_unless_asked_for(store, ulak):
+    assert "ayse" not in ulak("dead", "list")
+    assert "ayse" not in ulak("dead", "list", "--json").__str__()
+    assert ulak("dead", "list", "--reveal", "--json")["dead"][0]["payload"] == {"to": "ayse@example.com"}
+
+
+@pytest.mark.parametrize("form", ["argument", "file", "input"])
+def test_a_dead_letter_is_mended(store, folder, form, ulak):
+    buried, _ = store
+    (folder / "new.json").write_text('{"to": "x"}')
+    given = {"argument": '{"to": "x"}', "file": "@new.json", "input": "-"}[form]
+    ulak("dead", "edit", buried[0], given, stdin='{"to": "x"}')
+    assert ulak("dead", "list", "--reveal", "--json")["dead"][0]["payload"] == {"to": "x"}
+
+
+def test_a_payload_that_is_no_json_is_refused(store, ulak):
+    with pytest.raises(Error, match="not JSON"):
+        ulak("dead", "edit", store[0][0], "{")
+
+
+def test_dead_letters_go_back_by_id(store, ulak):
+    buried, _ = store
+    assert ulak("jobs", "redrive", buried[0], "--json")["ids"] == [buried[0]]
+    with pytest.raises(Error, match="not among the dead letters"):
+        ulak("jobs", "redrive", buried[0])
+
+
+def test_dead_letters_go_back_by_filter_dry_first_and_at_a_rate(store, ulak):
+    assert "2 would go" in ulak("dead", "redrive", "--kind", "doomed", "--dry-run")
+    with pytest.raises(Error, match="give ids"):
+        ulak("dead", "redrive")
+    with pytest.raises(Error, match="give ids"):
+        ulak("dead", "redrive", "--rate", "5")
+    assert "2 went back" in ulak("dead", "redrive", "--all", "--rate", "1000")
+    assert ulak("dead", "list", "--json")["dead"] == []
+
+
+def test_a_dead_letter_is_dropped(store, ulak):
+    buried, _ = store
+    ulak("dead", "drop", *buried)
+    assert ulak("dead", "list", "--json")["dead"] == []
+
+
+def test_events_are_printed_in_order(store, ulak):
+    events = ulak("events", "--limit", "3", "--json")["events"]
+    assert [event["seq"] for event in events] == [1, 2, 3]
+    assert len(ulak("events", "--limit", "3").splitlines()) == 3
+
+
+def test_keys_are_made_listed_and_revoked(ulak):
+    made = ulak("keys", "create", "ops", "--scope", "admin", "--scope", "reveal", "--json")
+    assert made["token"].startswith("ulak_")
+    assert made["scopes"] == ["admin", "reveal"]
+    assert "revokedAt" in ulak("keys", "list")
+    ulak("keys", "revoke", made["id"])
+    assert ulak("keys", "list", "--json")["keys"][0]["revokedAt"] is not None
+    with pytest.raises(Error, match="no scope 'everything'"):
+        ulak("keys", "create", "ops", "--scope", "everything")
+
+
+def test_a_check_accounts_for_every_job(store, ulak):
+    assert "in order: 1 unfinished" in ulak("db", "check")
+
+
+def test_breakers_are_listed_and_a_missing_one_is_told(ulak):
+    assert ulak("breakers", "list", "--json") == {"breakers": []}
+    with pytest.raises(Error, match="no open breaker"):
+        ulak("breakers", "reset", "https://down.example")
+    assert ulak("breakers", "reset", "--all", "--json") == {"reset": 0}
+
+
+def test_a_server_that_is_not_there_is_told(ulak):
+    with pytest.raises(Error, match="does not answer"):
+        ulak("jobs", "list", "--set", "client.url=http://127.0.0.1:1")
+    with pytest.raises(Error, match="http://"):
+        ulak("jobs", "list", "--set", "client.url=somewhere")
