@@ -13,6 +13,7 @@ from ulak.app import Ulak
 from ulak.errors import Error
 from ulak.http import breakers, database, dead, events, health, jobs, key_routes
 from ulak.http.access import Access, keys_required
+from ulak.http.compute import compute_routes
 from ulak.http.front import Front
 from ulak.http.gauges import Sampler
 from ulak.http.guard import Guard
@@ -28,7 +29,14 @@ log = structlog.get_logger("ulak.http")
 KEYS_PAUSE_SECONDS = 5.0
 
 # A room's routes: one function per module. A new room is one more line here.
-ROOMS: tuple[Callable[[Ulak], Routes], ...] = (jobs.routes, dead.routes, breakers.routes, events.routes, notify_routes)
+ROOMS: tuple[Callable[[Ulak], Routes], ...] = (
+    jobs.routes,
+    dead.routes,
+    breakers.routes,
+    events.routes,
+    notify_routes,
+    compute_routes,
+)
 
 
 class Door:
