@@ -27,7 +27,10 @@ async def drain(ulak: Ulak) -> None:
 async def _busy(ulak: Ulak) -> bool:
     ulak.loops.worker.heat_all()
     counts = await ulak.jobs.counts()
-    handled = [states for kind, states in counts.items() if ulak.handlers.get(kind) is not None]
+    worker = ulak.loops.worker
+    handled = [
+        states for kind, states in counts.items() if ulak.handlers.get(kind) is not None and not worker.rests(kind)
+    ]
     return bool(ulak.loops.worker.running) or any(states.get(name) for states in handled for name in _WORKING)
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict, deque
-from collections.abc import Sequence
-from typing import TypeVar
+from bisect import insort
+from collections import defaultdict
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, TypeVar
 
 from ulak.clock import Clock
 from ulak.errors import Refused, Unavailable
@@ -21,18 +24,28 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+@dataclass(order=True)
+class Waiter:
+    """A place in line: the ticket is kept until the end, so who was woken in vain goes back to where it stood."""
+
+    ticket: int
+    need: int = field(compare=False)
+    event: asyncio.Event = field(compare=False, default_factory=asyncio.Event)
+
+
 class Gate:
     def __init__(self, store: Store, clock: Clock, handlers: Handlers, telemetry: Telemetry) -> None:
         self._store = store
         self._clock = clock
         self._handlers = handlers
         self._telemetry = telemetry
-        self._waiting: defaultdict[str, deque[asyncio.Event]] = defaultdict(deque)
+        self._waiting: defaultdict[str, list[Waiter]] = defaultdict(list)
+        self._tickets = count()
         self._closed = False
 
-    async def enqueue(self, rows: Sequence[Row]) -> list[int]:
+    def enqueue(self, rows: Sequence[Row]) -> Coroutine[Any, Any, list[int]]:
         """By the policy of the first row's kind: block, reject, or wait up to a time."""
-        return await self.by_policy(rows[0].kind, ENQUEUE, rows, len(rows))
+        return self.by_policy(rows[0].kind, ENQUEUE, rows, len(rows))
 
     async def put(self, rows: Sequence[Row]) -> list[int]:
         """Wait for room, for as long as it takes."""
@@ -50,7 +63,6 @@ class Gate:
             self._check(kind)
             verdict = await self._store.submit(verb, item)
             if not isinstance(verdict, Full):
-                self._telemetry.count("jobs_accepted", kind, number=number)
                 return verdict
         answer = await self._admit(kind, verb, item, number, self._patience(kind))
         if answer is None:
@@ -72,23 +84,30 @@ class Gate:
     ) -> R | None:
         pool = self._store.ledger.pool_of(kind)
         ends_at = None if timeout_seconds is None else self._clock.monotonic() + timeout_seconds
-        if self._waiting[pool] and not await self._turn(pool, ends_at):
+        waiter = Waiter(next(self._tickets), number)
+        if self._waiting[pool] and not await self._turn(pool, waiter, ends_at):
             self._count_refusal(kind, "full")
             return None
         while True:
-            self._check(kind)
-            verdict = await self._store.submit(verb, item)
+            verdict = await self._try(pool, kind, verb, item)
             if not isinstance(verdict, Full):
-                self._telemetry.count("jobs_accepted", kind, number=number)
                 return verdict
-            pool = self._store.ledger.pool_of(verdict.kind)
-            if number > self._store.ledger.capacity(pool):
+            pool, waiter.need = self._store.ledger.pool_of(verdict.kind), verdict.number
+            if verdict.number > self._store.ledger.capacity(pool):
                 raise Refused(
-                    f"{number} jobs at once can never fit into the bound of {verdict.kind}; send fewer at a time"
+                    f"{verdict.number} jobs at once never fit into the bound of {verdict.kind}; send fewer at a time"
                 )
-            if not await self._turn(pool, ends_at, first=True):
+            if not await self._turn(pool, waiter, ends_at):
                 self._count_refusal(kind, "full")
                 return None
+
+    async def _try(self, pool: str, kind: str, verb: Verb[T, R | Full], item: T) -> R | Full:
+        try:
+            self._check(kind)
+            return await self._store.submit(verb, item)
+        except BaseException:
+            self.announce([pool])  # the room that this one was woken for is left to the next
+            raise
 
     def _check(self, kind: str) -> None:
         if self._closed:
@@ -101,21 +120,26 @@ class Gate:
     def _count_refusal(self, kind: str, reason: str) -> None:
         self._telemetry.count("jobs_refused", kind, reason)
 
-    async def _turn(self, pool: str, ends_at: float | None, *, first: bool = False) -> bool:
-        """Stand in line until room is announced; who was first and found none stays first."""
+    async def _turn(self, pool: str, waiter: Waiter, ends_at: float | None) -> bool:
+        """Stand in line until room is announced, or the time is over."""
         seconds = None if ends_at is None else ends_at - self._clock.monotonic()
         if seconds is not None and seconds <= 0:
             return False
-        event = asyncio.Event()
         line = self._waiting[pool]
-        (line.appendleft if first else line.append)(event)
+        is_first = not line or waiter < line[0]
+        if self._closed or (is_first and self._store.ledger.room(pool) >= waiter.need):
+            return True  # came free between the refusal and here, or there is nothing to wait for any more
+        waiter.event.clear()
+        insort(line, waiter)
+        woken = False
         try:
-            return await self._clock.wait(event, seconds)
+            woken = await self._clock.wait(waiter.event, seconds)
         finally:
-            if event in line:
-                line.remove(event)
-            elif not event.is_set():
-                self.announce([pool])
+            if waiter in line:
+                line.remove(waiter)
+            if not woken:
+                self.announce([pool])  # it may have been this one's turn
+        return woken
 
     def announce(self, pools: list[str]) -> None:
         """Room has come free: let as many go as fit."""
@@ -123,11 +147,12 @@ class Gate:
             line = self._waiting.get(pool)
             room = self._store.ledger.room(pool) if line else 0
             while line and room > 0:
-                line.popleft().set()
-                room -= 1
+                waiter = line.pop(0)
+                room -= waiter.need
+                waiter.event.set()
 
     def close(self) -> None:
         self._closed = True
         for line in self._waiting.values():
             while line:
-                line.popleft().set()
+                line.pop(0).event.set()

@@ -18,6 +18,10 @@ BreakerState = Literal["closed", "open", "half-open"]
 # A destination that nobody has used for long is forgotten; the newest are kept.
 REMEMBERED = 10_000
 
+# A trial may take so long before the next one is let through, and others ask so often whether it is over.
+TRIAL_MILLIS = 30_000
+TRIAL_PAUSE_MILLIS = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
@@ -36,13 +40,21 @@ class Breaker:
     opened: int = 0
     until_at: int = 0
 
+    def pause_seconds(self, now: int) -> float:
+        """How long a job that was stopped should wait before it asks again; a trial is over soon."""
+        longest = TRIAL_PAUSE_MILLIS if self.state == "half-open" else self.until_at - now
+        return max(min(self.until_at - now, longest), 100) / 1000
+
 
 def admit(breaker: Breaker, now: int) -> tuple[Breaker, bool]:
-    """May a job go? An open breaker whose time is over lets exactly one through."""
+    """May a job go? An open breaker whose time is over lets exactly one through.
+
+    A trial that was never heard of again (cancelled, or its process died) is followed by another one.
+    """
     if breaker.state == "closed":
         return breaker, True
-    if breaker.state == "open" and now >= breaker.until_at:
-        return replace(breaker, state="half-open"), True
+    if now >= breaker.until_at:
+        return replace(breaker, state="half-open", until_at=now + TRIAL_MILLIS), True
     return breaker, False
 
 
@@ -52,8 +64,8 @@ def succeeded(breaker: Breaker) -> Breaker:
 
 def failed(breaker: Breaker, policy: BreakerPolicy, now: int) -> Breaker:
     failures = breaker.failures + 1
-    if breaker.state != "half-open" and failures < policy.failures:
-        return replace(breaker, failures=failures)
+    if breaker.state == "open" or (breaker.state == "closed" and failures < policy.failures):
+        return replace(breaker, failures=failures)  # those under way when it opened say nothing new
     pause = min(policy.open_seconds * 2**breaker.opened, policy.cap_seconds)
     return Breaker(breaker.destination, "open", failures, min(breaker.opened + 1, 20), now + round(pause * 1000))
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ulak.spine.job import LEASED, Word
 from ulak.spine.query import Queries
-from ulak.spine.slots import hand_on
+from ulak.spine.settle import Leased, leave
 from ulak.spine.store import Line, Tx, Verb
 
 sql = Queries(__package__)
@@ -21,18 +21,12 @@ def cancel(tx: Tx, identifier: int) -> Cancelled:
     found = tx.one(sql.lock_state, id=identifier)
     if found is None:
         return "finished"
-    state, kind, key, slot, _ = found
+    state, *columns = found
     if state == LEASED:
         tx.run(sql.mark_cancelled, id=identifier, now=tx.now)
         tx.buffers.cancelled.append(identifier)
         return "cancelling"
-    tx.run(sql.keep_past, outcome=Word.CANCELLED.value, ids=[identifier], now=tx.now)
-    tx.run(sql.delete_jobs, ids=[identifier])
-    tx.emit(Word.CANCELLED, identifier, kind)
-    tx.count(Word.CANCELLED, kind)
-    tx.leave(kind, 1)
-    if key is not None and slot is not None:
-        hand_on(tx, [(key, slot)])
+    leave(tx, Word.CANCELLED, [Leased._make(columns)], {})
     return "cancelled"
 
 

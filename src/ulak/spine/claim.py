@@ -5,6 +5,7 @@ Shares instead of strict priority: an eighth of what is taken rotates over the l
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ulak.spine.budget import refund, spend
@@ -27,21 +28,27 @@ class Want:
     room: int
     levels: tuple[int, ...]
     rate_per_second: float | None = None
+    lane: str = "async"
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
+    """What a worker has room for: per kind, per lane, and in all. A kind that has no work takes no other's room."""
+
     owner: int
     wants: tuple[Want, ...]
+    room: int
+    lanes: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Claimed:
-    """What was taken, and the levels that were found to be empty."""
+    """What was taken, the levels that were found to be empty, and how many were too old to run."""
 
     leases: list[Lease] = field(default_factory=list)
     dry: list[tuple[str, int]] = field(default_factory=list)
     rate_wait_seconds: dict[str, float] = field(default_factory=dict)
+    expired: int = 0
 
 
 @dataclass
@@ -58,14 +65,17 @@ class Rotation:
             return (levels[0], 0) if levels else (Priority.NORMAL, 0)
         self._claimed += room
         share, self._claimed = divmod(self._claimed, SHARE)
-        self._turn += 1
+        self._turn += share > 0  # a turn that gave nothing is not a turn
         return lower[self._turn % len(lower)], min(share, room)
 
 
 def _claim(tx: Tx, demand: Demand, rotations: dict[str, Rotation]) -> Claimed:
     answer = Claimed()
+    left, lanes = demand.room, dict(demand.lanes)
     for want in demand.wants:
-        room = want.room
+        room = min(want.room, left, lanes[want.lane])
+        if room <= 0:
+            continue
         if want.rate_per_second is not None:
             room, wait = spend(tx, want.kind, want.rate_per_second, room)
             if wait:
@@ -73,6 +83,8 @@ def _claim(tx: Tx, demand: Demand, rotations: dict[str, Rotation]) -> Claimed:
         unused = _claim_kind(tx, demand.owner, want, room, rotations.setdefault(want.kind, Rotation()), answer)
         if unused and want.rate_per_second is not None:
             refund(tx, want.kind, unused)
+        left -= room - unused
+        lanes[want.lane] -= room - unused
     _note_started(tx, answer)
     return answer
 
@@ -100,6 +112,7 @@ def _note_started(tx: Tx, answer: Claimed) -> None:
     late = [lease for lease in answer.leases if lease.expires_at is not None and lease.expires_at <= tx.now]
     if late:
         finish_expired(tx, late)
+        answer.expired = len(late)
         answer.leases[:] = [lease for lease in answer.leases if lease not in late]
     tx.buffers.events += [(STARTED, lease.id, lease.kind, lease.attempt) for lease in answer.leases]
 
@@ -143,8 +156,9 @@ def _claim_suspects(tx: Tx, demand: SuspectDemand) -> list[Lease]:
     return answer.leases
 
 
-def alone_is_waiting(tx: Tx) -> bool:
-    return tx.one(sql.find_alone, least=ALONE_FROM_CRASHES) is not None
+def alone_is_waiting(tx: Tx, kinds: Iterable[str]) -> bool:
+    """Whether a job of these kinds must have a process to itself."""
+    return not {kind for (kind,) in tx.all(sql.find_alone, least=ALONE_FROM_CRASHES)}.isdisjoint(kinds)
 
 
 CLAIM_SUSPECTS: Verb[SuspectDemand, list[Lease]] = Verb(

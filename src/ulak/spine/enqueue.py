@@ -18,9 +18,10 @@ ACCEPTED = Word.ACCEPTED.value
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """Nothing was taken: the bound of this kind is reached."""
+    """Nothing was taken: the bound of this kind is reached; `number` is what was asked of it at once."""
 
     kind: str
+    number: int = 1
 
 
 # For each row the id of the live job: the row's own, or the one that already holds its unique key.
@@ -40,6 +41,10 @@ def enqueue_owed(tx: Tx, rows: list[Row]) -> None:
 
 
 def _enqueue_batches(tx: Tx, batches: list[Sequence[Row]]) -> list[Accepted | Full]:
+    singles = [batch[0] for batch in batches if len(batch) == 1 and batch[0].unique_key is None]
+    if len(singles) == len(batches) and _admit_all(tx, Counter([row.kind for row in singles])) is None:
+        _insert(tx, singles)  # the usual case, without a look at each
+        return [[row.id] for row in singles]
     existing = _existing(tx, batches) if any(row.unique_key is not None for batch in batches for row in batch) else {}
     verdicts: list[Accepted | Full] = []
     fresh: list[Row] = []
@@ -89,15 +94,24 @@ def _decide_many(
             if name is not None:
                 claimed[name] = row.id
     demand = Counter(row.kind for row in fresh)
-    for kind, number in demand.items():
-        if not tx.admit(kind, number):
-            for other in demand:
-                if other == kind:
-                    break
-                tx.leave(other, demand[other])
-            return Full(kind), []
+    crowded = _admit_all(tx, demand)
+    if crowded is not None:
+        pool_of = tx.ledger.pool_of
+        return Full(crowded, sum(demand[one] for one in demand if pool_of(one) == pool_of(crowded))), []
     existing.update(claimed)
     return ids, fresh
+
+
+def _admit_all(tx: Tx, demand: Counter[str]) -> str | None:
+    """Take room for all kinds or for none; answers the kind that has too little."""
+    taken: list[tuple[str, int]] = []
+    for kind, number in demand.items():
+        if not tx.admit(kind, number):
+            for other, given in taken:
+                tx.leave(other, given)
+            return kind
+        taken.append((kind, number))
+    return None
 
 
 def _insert(tx: Tx, rows: list[Row]) -> None:

@@ -4,35 +4,61 @@ from __future__ import annotations
 
 import asyncio
 
-from ulak.errors import Permanent, Throttled
+import msgspec
+
+from ulak import codec
+from ulak.errors import Held, Permanent, Throttled
 from ulak.masking import mask_text
 from ulak.spine.handler import Handler
 from ulak.spine.job import Job
 from ulak.spine.outcome import Cancel, Dead, Done, Outcome, Retry, Snooze
 
 THROTTLE_CAP_SECONDS = 3600.0
+LONGEST_PAUSE_SECONDS = 10 * 365 * 86_400.0
 _OUTCOMES = (Done, Retry, Snooze, Cancel)
 
 
 def answered(returned: object) -> Outcome:
     """What a handler returned, as an outcome: None and plain results are Done."""
-    return returned if isinstance(returned, _OUTCOMES) else Done(returned)
+    outcome = returned if isinstance(returned, _OUTCOMES) else Done(returned)
+    if isinstance(outcome, Done):
+        return outcome if outcome.result is None else _written(outcome)
+    seconds = getattr(outcome, "after_seconds", getattr(outcome, "seconds", None))
+    if not isinstance(seconds, float | int | None) or not isinstance(outcome.reason, str):
+        raise Permanent(f"the handler answered {outcome!r}; give seconds as a number and the reason as text")
+    return outcome
+
+
+def _written(done: Done) -> Done:
+    """With the result as JSON already: a value that can't be kept is this job's trouble and nobody else's."""
+    try:
+        return Done(msgspec.Raw(codec.encode(done.result)), done.unit)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        kind = type(done.result).__name__
+        raise Permanent(
+            f"the handler did its work, but its result ({kind}) can't be written as JSON: {error}; return JSON or None"
+        ) from error
 
 
 def error_class(error: BaseException) -> str:
     if isinstance(error, Permanent):
-        return "permanent"
+        return "uncertain" if isinstance(error, Held) else "permanent"
     return "throttled" if isinstance(error, Throttled) else "transient"
 
 
 def describe(error: BaseException) -> str:
-    return mask_text(f"{type(error).__name__}: {error}")[:2000]
+    return _storable(mask_text(f"{type(error).__name__}: {error}"))[:2000]
+
+
+def _storable(text: str) -> str:
+    """What every database takes: no lone surrogates (undecodable file names), no NUL."""
+    return text.encode(errors="backslashreplace").decode().replace("\x00", "\\x00")
 
 
 def failed(error: BaseException, handler: Handler, job: Job) -> Outcome:
     """Permanent dies at once, throttled waits as long as it was told (within reason), the rest backs off."""
     if isinstance(error, Permanent):
-        return Dead(describe(error), "permanent")
+        return Dead(describe(error), error_class(error))
     if isinstance(error, Throttled) and error.retry_after_seconds is not None:
         return bounded(
             Retry(min(max(error.retry_after_seconds, 0.0), THROTTLE_CAP_SECONDS), describe(error)),
@@ -58,11 +84,16 @@ def bounded(outcome: Outcome, handler: Handler, job: Job, cause_class: str = "tr
 def resume_at(outcome: Outcome, now: int) -> int:
     """When a paused job comes back."""
     if isinstance(outcome, Retry):
-        return now + round((outcome.after_seconds or 0.0) * 1000)
-    return now + round(outcome.seconds * 1000) if isinstance(outcome, Snooze) else 0
+        return now + _pause_millis(outcome.after_seconds or 0.0)
+    return now + _pause_millis(outcome.seconds) if isinstance(outcome, Snooze) else 0
 
 
-def stopped(task: asyncio.Task[None] | None) -> None:
-    """Clear the mark that cancelling the handler has left on the runner's task."""
-    if task is not None:
+def _pause_millis(seconds: float) -> int:
+    """Within reason: not in the past, not for ever, and a number."""
+    return round(min(seconds, LONGEST_PAUSE_SECONDS) * 1000) if seconds > 0 else 0
+
+
+def stopped(task: asyncio.Task[None]) -> None:
+    """Clear the marks that cancelling the handler has left on the runner's task, which goes on with other work."""
+    while task.cancelling():
         task.uncancel()

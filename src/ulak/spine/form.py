@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
+from functools import lru_cache
 
 import msgspec
 
@@ -10,12 +12,14 @@ from ulak import codec
 from ulak.clock import to_millis
 from ulak.errors import Invalid
 from ulak.ids import Ids
-from ulak.spine.job import READY, NewJob, Row
+from ulak.spine.job import READY, NewJob, Priority, Row
 
 MOST_PAYLOAD_BYTES = 1_048_576
 MOST_TEXT = 200
 MOST_SLOTS = 1000
 MOST_JOBS = 10_000
+MOST_DELAY_SECONDS = 10 * 365 * 86_400
+_LEVELS = frozenset(int(level) for level in Priority)
 
 
 def to_rows(jobs: Iterable[NewJob], ids: Ids, now: int) -> list[Row]:
@@ -43,7 +47,7 @@ def _to_row(job: NewJob, identifier: int, now: int) -> Row:
         due_at,
         READY,
         now,
-        None if job.expires_at is None else to_millis(job.expires_at),
+        None if job.expires_at is None else _instant("expires_at", job.expires_at),
         job.unique_key,
         job.continuation,
         1 if job.on_uncertain == "hold" else 0,
@@ -52,29 +56,58 @@ def _to_row(job: NewJob, identifier: int, now: int) -> Row:
 
 
 def _check(job: NewJob) -> None:
-    _check_text(job, "kind", job.kind)
-    _check_text(job, "key", job.key)
-    _check_text(job, "unique_key", job.unique_key)
-    _check_text(job, "continuation", job.continuation)
+    if not _is_good(job.kind):
+        raise _bad_text(job, "kind")
+    if job.key is not None and not _is_text(job.key):
+        raise _bad_text(job, "key")
+    if job.unique_key is not None and not _is_text(job.unique_key):
+        raise _bad_text(job, "unique_key")
+    if job.continuation is not None and not _is_good(job.continuation):
+        raise _bad_text(job, "continuation")
     if not 1 <= job.slots <= MOST_SLOTS:
         raise Invalid(
             f"slots of a {job.kind} job must be 1 to {MOST_SLOTS}, not {job.slots}", fields=[("slots", "range")]
         )
-    if job.delay_seconds is not None and (job.due_at is not None or job.delay_seconds < 0):
-        raise Invalid("give either delay_seconds (0 or more) or due_at", fields=[("delay_seconds", "choice")])
-
-
-def _check_text(job: NewJob, name: str, text: str | None) -> None:
-    if text is not None and (not 0 < len(text) <= MOST_TEXT or "\x00" in text):
+    if job.priority not in _LEVELS:
         raise Invalid(
-            f"{name} of a {job.kind[:50]!r} job must have 1 to {MOST_TEXT} characters and no NUL",
-            fields=[(name, "length")],
+            f"priority of a {job.kind} job must be one of 0 to 3, not {job.priority}", fields=[("priority", "choice")]
         )
+    if job.delay_seconds is not None and (job.due_at is not None or not 0 <= job.delay_seconds <= MOST_DELAY_SECONDS):
+        raise Invalid("give either delay_seconds (0 to ten years) or due_at", fields=[("delay_seconds", "choice")])
+
+
+def _bad_text(job: NewJob, name: str) -> Invalid:
+    return Invalid(
+        f"{name} of a {job.kind[:50]!r} job must have 1 to {MOST_TEXT} characters, no NUL and no lone surrogate",
+        fields=[(name, "length")],
+    )
+
+
+def _is_text(text: str) -> bool:
+    """No database takes a lone surrogate, and PostgreSQL no NUL."""
+    if not 0 < len(text) <= MOST_TEXT:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\x00" not in text
+
+
+# There are few kinds, and each is looked at once.
+_is_good = lru_cache(maxsize=4096)(_is_text)
+
+
+def _instant(name: str, instant: datetime) -> int:
+    try:
+        return to_millis(instant)
+    except ValueError as error:
+        raise Invalid(f"{name}: {error}", fields=[(name, "time zone")]) from error
 
 
 def _due_at(job: NewJob, now: int) -> int:
     if job.due_at is not None:
-        return to_millis(job.due_at)
+        return _instant("due_at", job.due_at)
     return now if job.delay_seconds is None else now + round(job.delay_seconds * 1000)
 
 

@@ -29,6 +29,7 @@ class Runners(Generic[T]):
         self._idle: list[asyncio.Future[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._pumping = False
+        self._closed = False
 
     def put(self, items: list[T]) -> None:
         self._waiting.extend(items)
@@ -59,11 +60,14 @@ class Runners(Generic[T]):
         while True:
             while self._waiting:
                 await self._run(self._waiting.popleft(), task)
+            if self._closed:
+                return
             sleeping = asyncio.get_running_loop().create_future()
             self._idle.append(sleeping)
             await sleeping
 
     def close(self) -> None:
+        self._closed = True
         for task in list(self._tasks):
             task.cancel()
 

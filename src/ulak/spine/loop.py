@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import structlog
@@ -15,11 +15,12 @@ from ulak.spine.admission import Gate
 from ulak.spine.breaker import Breakers, load_breakers
 from ulak.spine.cron import FIRE_DUE, CronEntry, Tick
 from ulak.spine.handler import Handlers
+from ulak.spine.job import Word
 from ulak.spine.lane import Lane
 from ulak.spine.pruner import PAUSE_SECONDS, PRUNE, SLICE, Ages
 from ulak.spine.rescuer import Rescuer
 from ulak.spine.slots import PROMOTE_STRANDED
-from ulak.spine.store import Buffers, Store
+from ulak.spine.store import Buffers, Store, Tx
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.timers import PROMOTE_DUE
 from ulak.spine.worker import StopReport, Worker
@@ -48,6 +49,7 @@ class Loops:
         poison_deaths: int,
         ages: Ages,
         crons: list[CronEntry],
+        prunes: Mapping[str, Callable[[Tx], int]],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -58,6 +60,7 @@ class Loops:
         self._rescuer = Rescuer(store, telemetry, lease_seconds, poison_deaths)
         self._ages = ages
         self._crons = tuple(crons)
+        self._prunes = prunes
         self._next_due: int | None = None
         self._due = asyncio.Event()
         self._behind = asyncio.Event()
@@ -71,6 +74,9 @@ class Loops:
     # The store's listener
 
     def committed(self, buffers: Buffers, room_for: list[str]) -> None:
+        for (word, kind), number in buffers.counts.items():
+            if word == Word.ACCEPTED:
+                self._telemetry.count("jobs_accepted", kind, number=number)
         if buffers.ready:
             self.worker.heat(buffers.ready)
         if buffers.due_at is not None and (self._next_due is None or buffers.due_at < self._next_due):
@@ -145,6 +151,7 @@ class Loops:
         while True:
             probe.reach("timers.before_promote")
             self._due.clear()
+            self._next_due = None  # so that any deadline which is committed meanwhile is noticed
             self._next_due = await self._store.submit(PROMOTE_DUE, None)
             probe.reach("timers.promoted")
             await self._clock.wait(self._due, self._timer_pause())
@@ -190,6 +197,8 @@ class Loops:
     async def _run_pruner(self) -> None:
         while True:
             pruned = await self._store.submit(PRUNE, self._ages)
+            for table, prune in self._prunes.items():
+                pruned[table] = await self._store.write(prune)
             for table, number in pruned.items():
                 self._telemetry.count("events_pruned", "", table, number)
             if max(pruned.values()) < SLICE:

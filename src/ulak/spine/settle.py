@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ulak import codec
@@ -20,7 +21,7 @@ DETAIL_BYTES = 16_384
 
 
 class Leased(NamedTuple):
-    """A leased row as read_leased.sql returns it."""
+    """A row that is about to leave or to be put off, as read_leased.sql and lock_state.sql return it."""
 
     id: int
     epoch: int
@@ -52,16 +53,16 @@ def _is_plain(one: Settlement) -> bool:
 
 def _finish_plain(tx: Tx, ended: Sequence[Settlement]) -> set[tuple[int, int]]:
     """Where a round trip costs more than a statement: fence, keep and delete in one."""
-    words = [Word.DONE.value if type(one.outcome) is Done else Word.CANCELLED.value for one in ended]
-    details = {one.id: _detail(one) for one in ended}
+    ended = sorted(ended, key=attrgetter("id"))
     found = tx.all(
         sql.finish_jobs,
         id=[one.id for one in ended],
         epoch=[one.epoch for one in ended],
-        outcome=words,
-        detail=list(details.values()),
+        done=[int(type(one.outcome) is Done) for one in ended],
         now=tx.now,
     )
+    details = {one.id: detail for one in ended if (detail := _detail(one)) is not None}
+    tx.each(sql.keep_details, [(details[row[2]], row[2]) for row in found if row[2] in details])
     payloads = {row[2]: row[1] for row in found if row[1] is not None}
     for word in (Word.DONE, Word.CANCELLED):
         rows = [Leased._make(row[2:]) for row in found if row[0] == word]
@@ -84,7 +85,7 @@ def _settle_by_type(tx: Tx, settlements: Sequence[Settlement]) -> set[tuple[int,
     for pair in ours:
         by_type[type(pair[0].outcome)].append(pair)
     _finish_done(tx, by_type[Done])
-    _leave(tx, Word.CANCELLED, [row for _, row in by_type[Cancel]], _details(by_type[Cancel]))
+    leave(tx, Word.CANCELLED, [row for _, row in by_type[Cancel]], _details(by_type[Cancel]))
     for one, row in by_type[Dead]:
         _bury_as_told(tx, one, row)
     _resume(tx, by_type[Retry] + by_type[Snooze])
@@ -97,14 +98,14 @@ def finish_expired(tx: Tx, leases: Iterable[Lease]) -> None:
     late = [Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, Cancel()) for one in leases]
     tx.lock_keys(sorted({one.key for one in late if one.key is not None}))
     rows = [Leased._make(row) for row in tx.all(sql.read_leased, ids=[one.id for one in late])]
-    _leave(tx, Word.EXPIRED, rows, {})
+    leave(tx, Word.EXPIRED, rows, {})
 
 
 def _finish_done(tx: Tx, done: Sequence[tuple[Settlement, Leased]]) -> None:
     for one, _ in done:
         if isinstance(one.outcome, Done) and one.outcome.unit is not None:
             one.outcome.unit(tx)
-    _leave(tx, Word.DONE, [row for _, row in done], _details(done))
+    leave(tx, Word.DONE, [row for _, row in done], _details(done))
 
 
 def _details(ended: Sequence[tuple[Settlement, Leased]]) -> dict[int, str]:
@@ -116,7 +117,7 @@ def _bury_as_told(tx: Tx, one: Settlement, row: Leased) -> None:
     bury(tx, row, one.outcome.cause, one.outcome.error_class)
 
 
-def _leave(tx: Tx, word: Word, rows: Sequence[Leased], details: dict[int, str]) -> None:
+def leave(tx: Tx, word: Word, rows: Sequence[Leased], details: dict[int, str]) -> None:
     """Move finished jobs to `past`, tell who waits for them, and hand their slots on."""
     if not rows:
         return
@@ -130,10 +131,18 @@ def _leave(tx: Tx, word: Word, rows: Sequence[Leased], details: dict[int, str]) 
 def bury(tx: Tx, row: Leased, cause: str, error_class: str) -> None:
     """To the dead letters, payload and all, so that it can be looked at, mended and sent again."""
     tx.run(sql.keep_dead, id=row.id, cause=cause[:DETAIL_BYTES], error_class=error_class, now=tx.now)
+    count_death(tx, row.kind, error_class, 1)
     _depart(tx, Word.DEAD, [row], {row.id: codec.encode_text({"cause": cause, "error_class": error_class})})
 
 
-def _depart(tx: Tx, word: Word, rows: Sequence[Leased], outcomes: dict[int, str | None]) -> None:
+def count_death(tx: Tx, kind: str, error_class: str, number: int) -> None:
+    """Of the dead, how many failed for good and how many are held. A redrive takes its death back."""
+    word = {"permanent": Word.FAILED, "uncertain": Word.HELD}.get(error_class)
+    if word is not None:
+        tx.count(word, kind, number)
+
+
+def _depart(tx: Tx, word: Word, rows: Sequence[Leased], outcomes: Mapping[int, str | None]) -> None:
     owed = [row.id for row in rows if row.continuation]
     payloads = dict(tx.all(sql.read_payloads, ids=owed)) if owed else {}
     tx.run(sql.delete_jobs, ids=[row.id for row in rows])
@@ -141,7 +150,7 @@ def _depart(tx: Tx, word: Word, rows: Sequence[Leased], outcomes: dict[int, str 
 
 
 def _tell(
-    tx: Tx, word: Word, rows: Sequence[Leased], outcomes: dict[int, str | None], payloads: dict[int, bytes]
+    tx: Tx, word: Word, rows: Sequence[Leased], outcomes: Mapping[int, str | None], payloads: dict[int, bytes]
 ) -> None:
     """What a departure means to others: events, counts, room, the freed slot, the continuation."""
     said = word.value
@@ -198,7 +207,7 @@ def _resume(tx: Tx, paused: Sequence[tuple[Settlement, Leased]]) -> None:
         return
     cancelled = [row for _, row in paused if row.cancelled_at is not None]
     if cancelled:
-        _leave(tx, Word.CANCELLED, cancelled, {})
+        leave(tx, Word.CANCELLED, cancelled, {})
         paused = [(one, row) for one, row in paused if row.cancelled_at is None]
     changes = []
     for one, row in paused:
@@ -223,7 +232,10 @@ def note_entry(at: int, word: Word, attempt: int, **detail: Any) -> str:
     return codec.encode_text([at, word, attempt, kept]) + "\n"
 
 
-def _release(tx: Tx, rows: Sequence[Leased]) -> None:
+def _release(tx: Tx, released: Sequence[Leased]) -> None:
+    """Back to ready, uncharged; what somebody wants cancelled ends here."""
+    leave(tx, Word.CANCELLED, [row for row in released if row.cancelled_at is not None], {})
+    rows = [row for row in released if row.cancelled_at is None]
     if not rows:
         return
     tx.run(sql.release_jobs, ids=[row.id for row in rows])

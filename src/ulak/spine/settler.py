@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import structlog
 
 from ulak.clock import Clock
-from ulak.errors import Error
+from ulak.errors import Error, Refused, Unavailable
 from ulak.spine import probe
 from ulak.spine.breaker import Breakers, save_breakers
 from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Settlement, Snooze
@@ -35,17 +35,28 @@ _WORDS: dict[type, str] = {
 
 
 class Settler:
-    def __init__(self, store: Store, clock: Clock, telemetry: Telemetry, breakers: Breakers) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        telemetry: Telemetry,
+        breakers: Breakers,
+        spoiled: Callable[[Settlement, Exception], Settlement],
+    ) -> None:
         self._store = store
         self._clock = clock
         self._telemetry = telemetry
         self._breakers = breakers
+        self._spoiled = spoiled
+        self._closed = False
         self._ended: list[Settlement] = []
         self._scheduled = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.trouble = False  # the store does not take results: nothing new may be started
 
     def add(self, settlement: Settlement) -> None:
+        if self._closed:  # too late: the job stays leased, and is uncertain at the next start
+            return
         self._ended.append(settlement)
         if not self._scheduled:
             self._scheduled = True
@@ -70,13 +81,24 @@ class Settler:
             try:
                 kept = await self._store.submit(SETTLE, settlements)
                 break
-            except Error as error:
+            except (Unavailable, Refused) as error:
                 log.warning("settle_failed", jobs=len(settlements), error=str(error))
                 self.trouble = True
                 await self._clock.wait(asyncio.Event(), PAUSE_SECONDS)
+            except Exception as error:  # noqa: BLE001 - what a handler answered may be anything
+                await self._settle_apart(settlements, error)
+                return
         self.trouble = False
         probe.reach("worker.settled")
         self._count(settlements, kept)
+
+    async def _settle_apart(self, settlements: list[Settlement], error: Exception) -> None:
+        """One answer can't be kept, and must not take the others with it."""
+        if len(settlements) == 1:
+            log.warning("answer_not_kept", kind=settlements[0].kind, job=settlements[0].id, error=str(error))
+            settlements = [self._spoiled(settlements[0], error)]
+        for one in settlements:
+            await self._settle([one])
 
     def _count(self, settlements: list[Settlement], kept: set[tuple[int, int]]) -> None:
         ours = [(one.kind, _WORDS[type(one.outcome)]) for one in settlements if (one.id, one.epoch) in kept]
@@ -92,10 +114,11 @@ class Settler:
         with contextlib.suppress(Error):
             await self._store.write(save_breakers, changed)
 
-    async def flushed(self) -> None:
+    async def close(self) -> None:
         """Let the last results reach the store, for a bounded time."""
         self._flush()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=LAST_FLUSH_SECONDS)
+        self._closed = True
         for task in self._tasks:
             task.cancel()

@@ -97,9 +97,8 @@ class SqliteStore:
         return session
 
     def _committed(self, buffers: Buffers) -> None:
-        room_for = self.ledger.apply(buffers.room)
         if self._listener is not None:
-            self._listener.committed(buffers, room_for)
+            self._listener.committed(buffers, [pool for pool, number in buffers.room.items() if number > 0])
 
     async def close(self) -> None:
         if self._writer is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -12,15 +13,16 @@ import msgspec
 from ulak import codec
 from ulak.clock import Clock
 from ulak.errors import Conflict, Invalid, Unavailable
-from ulak.ids import Ids
+from ulak.ids import Ids, made_at
 from ulak.spine.query import Queries, Query
 from ulak.spine.store import Ledger, Tx
 from ulak.stores.writer import BatchFailed, CommitUnknown, Fatal
 
 sql = Queries("ulak.spine")
 
-# One statement of many rows gives the interpreter lock away once, not once a row.
-ROWS_PER_STATEMENT = 100
+# One statement of many rows gives the interpreter lock away once, not once a row. The sizes are few, because every other
+# size would be another statement to compile.
+ROWS_PER_STATEMENT = (64, 16, 4, 1)
 _FSYNC_FAILED = {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC}
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
 
@@ -38,10 +40,12 @@ class SqliteTx(Tx):
 
     def many(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = []
-        for start in range(0, len(rows), ROWS_PER_STATEMENT):
-            chunk = rows[start : start + ROWS_PER_STATEMENT]
-            values = [value for row in chunk for value in row]
-            found += self._connection.execute(_expanded(query.sqlite, len(chunk), len(chunk[0])), values).fetchall()
+        start = 0
+        for size in ROWS_PER_STATEMENT:
+            while len(rows) - start >= size:
+                values = list(chain.from_iterable(rows[start : start + size]))
+                found += self._connection.execute(_expanded(query.sqlite, size, len(rows[0])), values).fetchall()
+                start += size
         return found
 
     def each(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -87,10 +91,14 @@ class SqliteSession:
         self._ledger = ledger
         self._token = 0
         self._first = 0
+        self._tx: Tx | None = None
+        self._changes = 0
         self._connection = connect()
         self._last_now = 0
         self._next = self._next_sequence()
-        self.ids = Ids(0, self._last_now)
+        (newest,) = self._connection.execute(sql.newest_id.sqlite).fetchone()
+        # Ids run ahead of the clock while many are taken in one millisecond, so the newest one counts as well.
+        self.ids = Ids(0, max(self._last_now, made_at(newest)))
 
     def _next_sequence(self) -> int:
         row = self._connection.execute(sql.last_block.sqlite).fetchone()
@@ -102,6 +110,7 @@ class SqliteSession:
     def begin(self) -> Tx:
         self._connection.execute("BEGIN IMMEDIATE")
         self._last_now = max(self._last_now, self._clock.now())
+        self._changes = self._connection.total_changes
         return SqliteTx(self._connection, self._last_now, self.ids, self._ledger)
 
     def savepoint(self) -> None:
@@ -125,9 +134,11 @@ class SqliteSession:
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._fail_commit(error)
+        self._ledger.apply(tx.buffers.room)  # here and now: the next batch is decided by it
 
     def _write_buffers(self, tx: Tx) -> None:
         buffers = tx.buffers
+        self._tx, self._token = tx, 0
         for (word, kind), number in buffers.counts.items():
             tx.run(sql.add_tally, word=str(word), kind=kind, node=0, number=number)
         if buffers.events:
@@ -137,8 +148,9 @@ class SqliteSession:
                 sql.insert_block, first=self._first, count=len(buffers.events), at=tx.now, token=self._token, body=body
             )
             self._next += len(buffers.events)
-        else:
-            self._token = 0
+        elif self._connection.total_changes != self._changes:
+            self._token = tx.ids.take(tx.now)
+            tx.run(sql.keep_token, token=self._token)
 
     def _fail_before_commit(self, error: sqlite3.Error) -> None:
         self.rollback()
@@ -158,18 +170,30 @@ class SqliteSession:
         self._next = self._next_sequence()
 
     def reopen(self) -> None:
-        self._connection.close()
-        self._connection = self._connect()
-        self._next = self._next_sequence()
+        try:
+            self._connection.close()
+            self._connection = self._connect()
+            self._next = self._next_sequence()
+        except sqlite3.Error as error:
+            raise Fatal(f"the file can't be opened again ({error})") from error
 
     def committed(self) -> bool:
-        found = self._connection.execute(sql.find_token.sqlite, {"first": self._first, "token": self._token}).fetchone()
-        return self._token != 0 and found is not None
+        """By its token. A commit without one changed nothing, and may as well run again."""
+        if self._tx is None or not self._token:
+            return False
+        wanted = {"first": self._first, "token": self._token}
+        try:
+            found = self._connection.execute(sql.find_token.sqlite, wanted).fetchone() is not None
+        except sqlite3.Error as error:
+            raise Fatal(f"the fate of the last commit can't be found out ({error})") from error
+        if found:
+            self._ledger.apply(self._tx.buffers.room)
+        return found
 
     def translate(self, error: Exception) -> Exception:
         return translate(error)
 
-    def lost(self, error: Exception) -> bool:
+    def lost(self, error: BaseException) -> bool:
         if not isinstance(error, sqlite3.Error) or self._connection.in_transaction:
             return False
         # The database has rolled everything back by itself (disk full, I/O error): the whole batch is a definite no.
@@ -189,6 +213,6 @@ def translate(error: Exception) -> Exception:
         )
     if isinstance(error, sqlite3.IntegrityError):
         return Conflict(f"the database refused the change: {error}")
-    if isinstance(error, sqlite3.ProgrammingError | sqlite3.DataError):
-        return Invalid(f"the database can't take this value: {error}")
+    if isinstance(error, sqlite3.ProgrammingError | sqlite3.DataError) or code == sqlite3.SQLITE_ERROR:
+        return Invalid(f"the database can't take this value or statement: {error}")
     return Unavailable(f"the database failed: {error}")

@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import msgspec
+
 from ulak.errors import Refused, Unavailable
 from ulak.spine import probe
 from ulak.spine.store import Buffers, Line, Tx, Verb
@@ -68,7 +70,7 @@ class Session(Protocol):
     def translate(self, error: Exception) -> Exception:
         """A driver's error as the caller should see it."""
 
-    def lost(self, error: Exception) -> bool:
+    def lost(self, error: BaseException) -> bool:
         """Whether this error means that the session is gone."""
 
     def close(self) -> None: ...
@@ -143,7 +145,8 @@ class Writer:
                 self._wake.clear()
                 while batch := self._take():
                     self._serve(batch)
-                if self._closing:
+                # Something may have come in between: who closes wakes this thread once more, so nothing is left behind.
+                if self._closing and not self.waiting():
                     return
         finally:
             self._session.close()
@@ -170,8 +173,9 @@ class Writer:
         except BatchFailed as failed:
             self.failures += 1
             self._answer(batch, None, self._session.translate(failed.error))
-        except Exception as error:  # noqa: BLE001 - every caller must be answered, whatever went wrong
-            self._answer(batch, None, self._session.translate(error))
+        except BaseException as error:  # noqa: BLE001 - every caller must be answered, whatever went wrong
+            self._answer(batch, None, self._failure(error))
+            self._session.rollback()
         else:
             probe.reach("writer.after_commit")
             self.commits += 1
@@ -198,7 +202,7 @@ class Writer:
                 buffers = self._run_bare(batch)
             except (CommitUnknown, SessionLost, BatchFailed, Fatal):
                 raise
-            except Exception as error:  # noqa: BLE001 - any unit may raise anything; the batch runs again, item by item
+            except BaseException as error:  # noqa: BLE001 - any unit may raise anything; the batch runs again
                 self._undo(error)
                 self.reruns += 1
                 self._recent_failures += 1
@@ -208,7 +212,7 @@ class Writer:
         self._recent_failures = max(self._recent_failures - 1, 0)
         return self._run_isolated(batch)
 
-    def _undo(self, error: Exception) -> None:
+    def _undo(self, error: BaseException) -> None:
         if self._session.lost(error):
             raise SessionLost(str(error)) from error
         self._session.rollback()
@@ -229,17 +233,24 @@ class Writer:
             self._session.savepoint()
             try:
                 item.answer = item.verb.run(tx, [item.value])[0]
+                msgspec.msgpack.encode(tx.buffers.events[len(before.events) :])  # one that can't be written fails alone
                 self._session.release()
             except (CommitUnknown, SessionLost, BatchFailed, Fatal):
                 raise
-            except Exception as error:
+            except BaseException as error:
                 if self._session.lost(error):
                     raise SessionLost(str(error)) from error
                 self._session.rollback_to()
                 tx.buffers = before
-                item.answer = Raised(self._session.translate(error))
+                item.answer = Raised(self._failure(error))
         self._session.commit(tx)
         return tx.buffers
+
+    def _failure(self, error: BaseException) -> Exception:
+        """As its caller can take it: a future refuses StopIteration, and SystemExit would end the loop."""
+        if isinstance(error, Exception) and not isinstance(error, StopIteration):
+            return self._session.translate(error)
+        return RuntimeError(f"the unit raised {error!r}")
 
     def _answer(self, batch: list[Item], buffers: Buffers | None, error: Exception | None) -> None:
         self._loop.call_soon_threadsafe(self._resolve, batch, buffers, error)

@@ -1,1 +1,1 @@
-SELECT id FROM job WHERE state = 4 AND crashes >= :least LIMIT 1
+SELECT DISTINCT kind FROM job WHERE state = 4 AND crashes >= :least

@@ -1,1 +1,2 @@
-SELECT state, kind, key, slot, prio FROM job WHERE id = :id FOR UPDATE
+SELECT state, id, epoch, kind, key, slot, prio, attempt, crashes, continuation, started_at, cancelled_at
+FROM job WHERE id = :id FOR UPDATE

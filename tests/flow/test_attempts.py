@@ -1,0 +1,217 @@
+"""How an attempt ends: done, retried with backoff, snoozed, throttled, dead, timed out; and answers that can't be kept."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+
+from tests.flow.stores import events_with
+from ulak import Backoff, Cancel, Done, NewJob, Permanent, Retry, Snooze, Throttled, Transient
+from ulak.testing import advance, drain
+
+STEADY = Backoff(first_seconds=10, factor=2, cap_seconds=25, jitter=0)
+
+
+async def test_a_job_runs_once_and_its_result_is_kept(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send")
+    recorder.answers = [{"provider_id": "abc"}]
+    async with ulak:
+        job = await ulak.enqueue("mail.send", {"to": "ada"})
+        await drain(ulak)
+        record = await ulak.jobs.get(job)
+    assert (record.status, record.attempt, record.detail) == ("done", 1, {"provider_id": "abc"})
+    assert recorder.payloads == [{"to": "ada"}]
+    assert [entry.word for entry in record.timeline] == ["accepted", "started", "done"]
+
+
+async def test_a_failure_is_tried_again_after_a_growing_delay_until_the_attempts_are_used_up(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send", max_attempts=4, backoff=STEADY)
+    recorder.answers = [OSError("no route"), Transient("busy"), ValueError("odd"), TimeoutError("slow")]
+    async with ulak:
+        job = await ulak.enqueue("mail.send")
+        await drain(ulak)
+        for pause in (10, 20, 25):  # doubled, then capped
+            before = len(recorder.jobs)
+            await advance(ulak, pause - 0.001)
+            assert len(recorder.jobs) == before
+            await advance(ulak, 0.001)
+            assert len(recorder.jobs) == before + 1
+        record = await ulak.jobs.get(job)
+    assert (record.status, record.attempt) == ("dead", 4)
+    assert "gave up after 4 attempts: TimeoutError: slow" in record.detail
+    assert [entry.word for entry in record.timeline].count("retried") == 3
+
+
+async def test_a_permanent_failure_is_a_dead_letter_at_once(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send")
+    recorder.answers = [Permanent("no such mailbox")]
+    async with ulak:
+        job = await ulak.enqueue("mail.send")
+        await drain(ulak)
+        record = await ulak.jobs.get(job)
+    assert (record.status, record.attempt, record.detail) == ("dead", 1, "Permanent: no such mailbox")
+
+
+async def test_a_throttled_attempt_waits_as_long_as_it_was_told(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send", backoff=STEADY)
+    recorder.answers = [Throttled("slow down", retry_after_seconds=90)]
+    async with ulak:
+        await ulak.enqueue("mail.send")
+        await drain(ulak)
+        await advance(ulak, 89.999)
+        assert len(recorder.jobs) == 1
+        await advance(ulak, 0.001)
+    assert len(recorder.jobs) == 2
+
+
+async def test_a_snooze_does_not_count_as_an_attempt_and_an_asked_retry_does(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send", max_attempts=2)
+    recorder.answers = [Snooze(5), Snooze(5), Retry(5, "not yet"), Done()]
+    async with ulak:
+        job = await ulak.enqueue("mail.send")
+        await drain(ulak)
+        for _ in range(3):
+            await advance(ulak, 5)
+        record = await ulak.jobs.get(job)
+    assert [each.attempt for each in recorder.jobs] == [1, 1, 1, 2]
+    assert (record.status, record.attempt) == ("done", 2)
+
+
+async def test_a_handler_may_cancel_its_own_job(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send")
+    recorder.answers = [Cancel("the order was withdrawn")]
+    async with ulak:
+        job = await ulak.enqueue("mail.send")
+        await drain(ulak)
+        record = await ulak.jobs.get(job)
+    assert (record.status, record.detail) == ("cancelled", {"reason": "the order was withdrawn"})
+
+
+async def test_an_attempt_that_takes_too_long_is_ended_and_tried_again(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send", timeout_seconds=30, backoff=STEADY)
+    recorder.release = asyncio.Event()
+    async with ulak:
+        job = await ulak.enqueue("mail.send")
+        await recorder.started.wait()
+        ulak.clock.advance(31)
+        while recorder.at_once:
+            await asyncio.sleep(0)
+        recorder.release.set()
+        await advance(ulak, 10)
+        record = await ulak.jobs.get(job)
+    assert (record.status, record.attempt) == ("done", 2)
+    assert ulak.telemetry.counters[("jobs_timed_out", "mail.send", "")] == 1
+
+
+class Unwritable:
+    """Nothing that JSON knows."""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Unwritable(),
+        Done({"when": Unwritable()}),
+        Retry("soon"),  # a text is no delay
+        Snooze(math.nan, reason=Unwritable()),
+        Cancel("\ud800"),
+        OSError("cannot open '\udcff.txt'"),
+        Permanent("a \x00 in the message"),
+    ],
+    ids=lambda answer: type(answer).__name__,
+)
+async def test_an_answer_that_cannot_be_kept_is_that_jobs_failure_and_nobody_elses(make, recorder, answer):
+    ulak = make()
+    recorder.on(ulak, "mail.send", concurrency=100)
+    recorder.answers = [None] * 20 + [answer] + [None] * 20
+    async with ulak:
+        ids = await ulak.enqueue_many([NewJob("mail.send", number) for number in range(41)])
+        await drain(ulak)
+        statuses = [(await ulak.jobs.get(job)).status for job in ids]
+        running = ulak.loops.worker.running
+    assert statuses[:20] + statuses[21:] == ["done"] * 40
+    assert statuses[20] in {"dead", "deferred"}
+    assert not running
+
+
+@pytest.mark.parametrize("answer", [Retry(math.inf), Snooze(1e300)], ids=repr)
+async def test_a_pause_without_end_is_one_of_ten_years(make, recorder, answer):
+    ulak = make()
+    recorder.on(ulak, "mail.send")
+    recorder.answers = [answer]
+    async with ulak:
+        job = await ulak.enqueue("mail.send")
+        await drain(ulak)
+        record = await ulak.jobs.get(job)
+        assert record.status == "deferred"
+        assert record.due_at == ulak.clock.now() + 10 * 365 * 86_400_000
+
+
+@pytest.mark.parametrize("answer", [Retry(-5), Snooze(math.nan)], ids=repr)
+async def test_a_pause_that_lies_in_the_past_is_none(make, recorder, answer):
+    ulak = make()
+    recorder.on(ulak, "mail.send")
+    recorder.answers = [answer]
+    async with ulak:
+        await ulak.enqueue("mail.send")
+        await drain(ulak)
+        await advance(ulak, 0)
+    assert len(recorder.jobs) == 2
+
+
+async def test_a_unit_in_the_settling_transaction_that_raises_fails_its_own_job_only(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send", backoff=STEADY)
+
+    def spoil(tx):
+        tx.emit("mail.sent", 1, "mail.send")
+        raise ValueError("the unit failed")
+
+    recorder.answers = [None, Done(unit=spoil), None]
+    async with ulak:
+        ids = await ulak.enqueue_many([NewJob("mail.send", number) for number in range(3)])
+        await drain(ulak)
+        statuses = [(await ulak.jobs.get(job)).status for job in ids]
+        events = [event.name for event in await events_with(ulak, "done", 2)]
+        assert statuses == ["done", "deferred", "done"]
+        assert "mail.sent" not in events
+        await advance(ulak, 10)
+        assert (await ulak.jobs.get(ids[1])).status == "done"
+
+
+async def test_a_unit_in_the_settling_transaction_is_atomic_with_the_end_of_the_job(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send")
+    recorder.answers = [Done(unit=lambda tx: tx.emit("mail.sent", 7, "mail.send", {"to": "ada"}))]
+    async with ulak:
+        await ulak.enqueue("mail.send")
+        await drain(ulak)
+        events = await events_with(ulak, "done")
+    assert [(event.name, event.job) for event in events if event.name == "mail.sent"] == [("mail.sent", 7)]
+
+
+async def test_a_handler_whose_own_task_was_cancelled_has_failed_and_does_not_hang(make, recorder):
+    ulak = make()
+
+    @ulak.handles("mail.send", backoff=STEADY)
+    async def send(job):
+        if job.attempt == 1:
+            task = asyncio.ensure_future(asyncio.Event().wait())
+            task.cancel()
+            await task
+
+    async with ulak:
+        job = await ulak.enqueue("mail.send")
+        await drain(ulak)
+        assert (await ulak.jobs.get(job)).status == "deferred"
+        await advance(ulak, 10)
+        assert (await ulak.jobs.get(job)).status == "done"
