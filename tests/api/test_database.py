@@ -31,7 +31,7 @@ async def test_a_backup_stays_in_its_folder(tmp_path, name):
 
 async def test_a_store_without_a_file_says_so():
     async with serving() as served:
-        assert (await served.post("/api/db/backup", {})).status == 500
+        assert (await served.post("/api/db/backup", {})).status == 409
 
 
 async def test_held_work_waits_until_it_is_let_go():

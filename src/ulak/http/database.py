@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ulak.app import Ulak
 from ulak.clock import to_datetime
-from ulak.errors import Misconfigured
+from ulak.errors import Conflict
 from ulak.http.caller import Caller, Needs
 from ulak.http.gauges import Sampler
 from ulak.http.hold import count_held, let_go, store_id
@@ -81,7 +81,7 @@ def router(ulak: Ulak, sampler: Sampler) -> APIRouter:
 
 def _folder(ulak: Ulak) -> Path:
     if not ulak.store.name.startswith(_FILE):
-        raise Misconfigured(
+        raise Conflict(
             f"a backup over HTTP is for SQLite files, and this store is {mask_url(ulak.store.name)}; "
             "for PostgreSQL use pg_dump"
         )
