@@ -144,15 +144,42 @@ async def test_the_bound_holds_in_a_callers_transaction_too(store_bench: Bench, 
         await bench.store.enqueue_in(connection, [bench.row("few")])
 
 
-async def test_room_of_a_rolled_back_caller_comes_back_by_the_recount(store_bench: Bench, database):
+async def test_room_of_a_rolled_back_caller_comes_back(store_bench: Bench, database):
     bench = store_bench
     with psycopg.connect(database) as connection:
         await bench.store.enqueue_in(connection, [bench.row("few"), bench.row("few")])
+        await _tend(bench, times=3)
+        assert isinstance(await bench.offer(bench.row("few")), Full)
         connection.rollback()
+    await _tend(bench, times=2)
+    assert not isinstance(await bench.offer(bench.row("few"), bench.row("few")), Full)
+
+
+async def test_room_of_a_committed_caller_comes_back_with_its_jobs_only(store_bench: Bench, database):
+    bench = store_bench
+    with psycopg.connect(database) as connection:
+        await bench.store.enqueue_in(connection, [bench.row("few"), bench.row("few")])
+    await _tend(bench, times=3)
     assert isinstance(await bench.offer(bench.row("few")), Full)
     await bench.store.recount()
-    await bench.store.tend()
-    assert not isinstance(await bench.offer(bench.row("few")), Full)
+    assert isinstance(await bench.offer(bench.row("few")), Full)
+    await bench.settle(await bench.claim("few"))
+    assert not isinstance(await bench.offer(bench.row("few"), bench.row("few")), Full)
+
+
+async def test_a_recount_beside_an_open_caller_gives_nothing_away(store_bench: Bench, database):
+    bench = store_bench
+    with psycopg.connect(database) as connection:
+        await bench.store.enqueue_in(connection, [bench.row("few"), bench.row("few")])
+        await bench.store.recount()
+        await _tend(bench, times=1)
+        assert isinstance(await bench.offer(bench.row("few")), Full)
+
+
+async def _tend(bench: Bench, times: int) -> None:
+    for _ in range(times):
+        bench.clock.advance(6)
+        await bench.store.tend()
 
 
 async def test_an_autocommit_connection_without_a_transaction_is_refused(store_bench: Bench, database):

@@ -22,19 +22,21 @@ from ulak.spine.job import BEHIND, DEFERRED, READY, Row
 from ulak.spine.job import Word as JobWord
 from ulak.spine.query import Queries
 from ulak.stores.postgres_herald import Word
+from ulak.stores.postgres_loans import Loan
 from ulak.stores.postgres_member import Member
 from ulak.stores.postgres_session import translate
 
 sql = Queries("ulak.spine")
 
 Rows = list[tuple[Any, ...]]
-Steps = Generator[tuple[str, dict[str, Any]], Rows, list[int]]
+Answer = tuple[list[int], Loan | None]
+Steps = Generator[tuple[str, dict[str, Any]], Rows, Answer]
 
 _CAST = re.compile(r"%\((\w+)\)s::(\w+(?:\[\])?)")
 _NAME = re.compile(r"%\((\w+)\)s")
 
 
-def steps(rows: Sequence[Row], now: int, member: Member) -> Steps:
+def steps(rows: Sequence[Row], now: int, member: Member, pool_of: Callable[[str], str]) -> Steps:
     """Yields statements with parameters, takes what they return, and ends with the ids that `enqueue` would answer."""
     placed = [_placed(row, now) for row in rows]
     names = sql.offer_jobs.postgres_parameters
@@ -46,9 +48,12 @@ def steps(rows: Sequence[Row], now: int, member: Member) -> Steps:
         for identifier, _, key in (yield sql.find_unique.postgres, {"kind": kind, "keys": keys}):
             holders[(kind, key)] = identifier
     accepted = [row for row in placed if row.id in taken]
-    if accepted:
-        yield sql.announce_jobs.postgres, _announcement(accepted, now, member)
-    return [row.id if row.id in taken else _holder(row, holders) for row in placed]
+    ids = [row.id if row.id in taken else _holder(row, holders) for row in placed]
+    if not accepted:
+        return ids, None
+    token, pools = member.ids.take(now), Counter(pool_of(row.kind) for row in accepted)
+    ((_, xid),) = yield sql.announce_jobs.postgres, _announcement(accepted, now, member, token, pools)
+    return ids, Loan(token, xid, pools)
 
 
 def _placed(row: Row, now: int) -> Row:
@@ -66,7 +71,7 @@ def _holder(row: Row, holders: dict[tuple[str, str], int]) -> int:
     return found
 
 
-def _announcement(rows: list[Row], now: int, member: Member) -> dict[str, Any]:
+def _announcement(rows: list[Row], now: int, member: Member, token: int, pools: Counter[str]) -> dict[str, Any]:
     counts = Counter(row.kind for row in rows)
     events = [(JobWord.ACCEPTED.value, row.id, row.kind, row.key) for row in rows]
     levels = sorted({(row.kind, row.prio) for row in rows if row.state == READY})
@@ -78,15 +83,18 @@ def _announcement(rows: list[Row], now: int, member: Member) -> dict[str, Any]:
         events=True,
     )
     return {
-        "token": member.ids.take(now), "owner": member.owner, "node": member.node, "at": now, "count": len(events),
+        "token": token, "owner": member.owner, "node": member.node, "at": now, "count": len(events),
         "body": msgspec.msgpack.encode(events), "words": [JobWord.ACCEPTED.value] * len(counts), "kinds": list(counts),
         "numbers": list(counts.values()), "payload": codec.encode_text(word),
+        "credit_pools": list(pools), "credits": [-number for number in pools.values()],
     }  # fmt: skip
 
 
-async def enqueue(connection: Any, rows: Sequence[Row], now: int, member: Member) -> list[int]:
+async def enqueue(
+    connection: Any, rows: Sequence[Row], now: int, member: Member, pool_of: Callable[[str], str]
+) -> Answer:
     """Run the steps on whatever the caller has: psycopg or SQLAlchemy, each blocking or asynchronous."""
-    plan = steps(rows, now, member)
+    plan = steps(rows, now, member, pool_of)
     try:
         if isinstance(connection, psycopg.AsyncConnection):
             return await _run_psycopg_async(connection, plan)
@@ -112,13 +120,13 @@ def _check(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -
         )
 
 
-def _run_psycopg(connection: psycopg.Connection[Any], plan: Steps) -> list[int]:
+def _run_psycopg(connection: psycopg.Connection[Any], plan: Steps) -> Answer:
     # A cursor of our own: the caller's row factory must not decide what we see.
     with connection.cursor(row_factory=tuple_row) as cursor:
         return drive(plan, lambda statement, values: cursor.execute(statement.encode(), values).fetchall())
 
 
-async def _run_psycopg_async(connection: psycopg.AsyncConnection[Any], plan: Steps) -> list[int]:
+async def _run_psycopg_async(connection: psycopg.AsyncConnection[Any], plan: Steps) -> Answer:
     _check(connection)
     async with connection.cursor(row_factory=tuple_row) as cursor:
         try:
@@ -127,22 +135,22 @@ async def _run_psycopg_async(connection: psycopg.AsyncConnection[Any], plan: Ste
                 await cursor.execute(statement.encode(), values)
                 statement, values = plan.send(await cursor.fetchall())
         except StopIteration as end:
-            ids: list[int] = end.value
-            return ids
+            answer: Answer = end.value
+            return answer
 
 
-def drive(plan: Steps, execute: Callable[[str, dict[str, Any]], Rows]) -> list[int]:
+def drive(plan: Steps, execute: Callable[[str, dict[str, Any]], Rows]) -> Answer:
     """Run the steps with a blocking `execute`."""
     try:
         statement, values = next(plan)
         while True:
             statement, values = plan.send(execute(statement, values))
     except StopIteration as end:
-        ids: list[int] = end.value
-        return ids
+        answer: Answer = end.value
+        return answer
 
 
-async def _run_sqlalchemy(connection: Any, plan: Steps) -> list[int]:
+async def _run_sqlalchemy(connection: Any, plan: Steps) -> Answer:
     if not is_from(connection, "sqlalchemy"):
         raise Misconfigured(
             f"a {type(connection).__name__} can't carry a job; "

@@ -10,10 +10,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from ulak.errors import Conflict, Misconfigured, Unavailable
-from ulak.stores.caller import Rows, Steps, as_named, drive, is_from
+from ulak.stores.caller import Answer, Rows, Steps, as_named, drive, is_from
 
 
-async def run(connection: Any, plan: Steps) -> list[int]:
+async def run(connection: Any, plan: Steps) -> Answer:
     try:
         if is_from(connection, "sqlalchemy.ext.asyncio"):
             return await _run_async(connection, plan)
@@ -26,7 +26,7 @@ async def run(connection: Any, plan: Steps) -> list[int]:
     raise Misconfigured(f"a {type(connection).__name__} can't carry a job; give a connection or a session")
 
 
-async def _run_async(connection: Any, plan: Steps) -> list[int]:
+async def _run_async(connection: Any, plan: Steps) -> Answer:
     # Not at the top: it needs greenlet, which a program with blocking connections only need not have.
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 
@@ -37,7 +37,7 @@ async def _run_async(connection: Any, plan: Steps) -> list[int]:
     return await connection.run_sync(_run, plan)
 
 
-def _run(connection: Connection, plan: Steps) -> list[int]:
+def _run(connection: Connection, plan: Steps) -> Answer:
     if connection.dialect.name != "postgresql":
         raise Misconfigured(f"the given connection is to {connection.dialect.name}; the store is on PostgreSQL")
     if getattr(connection.connection.dbapi_connection, "autocommit", False):

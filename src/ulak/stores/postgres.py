@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
@@ -22,7 +22,8 @@ from ulak.stores.postgres_clock import DatabaseClock
 from ulak.stores.postgres_credits import Credits
 from ulak.stores.postgres_floors import Floors
 from ulak.stores.postgres_herald import Herald, Word
-from ulak.stores.postgres_member import Member
+from ulak.stores.postgres_loans import Loans
+from ulak.stores.postgres_member import RECOUNT_LOCK, Member
 from ulak.stores.postgres_reader import Reader
 from ulak.stores.postgres_relay import Relay
 from ulak.stores.postgres_session import PostgresSession, connect, translate
@@ -61,6 +62,7 @@ class PostgresStore:
         self._credits = Credits(capacity, pool_of, self._clock)
         self.ledger: Ledger = self._credits
         self._floors = Floors()
+        self._loans = Loans()
         self._member = Member(lease_seconds)
         self.ids = self._member.ids
         self.owner = 0
@@ -92,14 +94,20 @@ class PostgresStore:
             await self.recount()
 
     def _prepare(self) -> list[PostgresSession]:
-        with connect(self._uri) as connection:
-            prepare_postgres(connection, self.clock.now())
-        sessions = [
-            PostgresSession(self._uri, self._clock, self._credits, self._floors, self._member, self._closing)
-            for _ in range(2)
-        ]
-        self._join()
+        sessions: list[PostgresSession] = []
+        try:
+            with connect(self._uri) as connection:
+                prepare_postgres(connection, self.clock.now())
+            sessions += [self._session(), self._session()]
+            self._join()
+        except BaseException:
+            for session in sessions:
+                session.close()
+            raise
         return sessions
+
+    def _session(self) -> PostgresSession:
+        return PostgresSession(self._uri, self._clock, self._credits, self._floors, self._member, self._closing)
 
     def _join(self) -> None:
         """Take a place among those that share the database."""
@@ -152,21 +160,24 @@ class PostgresStore:
 
     async def enqueue_in(self, connection: Any, rows: Sequence[Row]) -> list[int]:
         """The room is taken before and outside, so that the caller's transaction holds up nobody else."""
-        wanted = Counter(row.kind for row in rows)
-        refused = await self.write(_spend, wanted)
-        if refused is not None:
+        wanted = self._by_pool(row.kind for row in rows)
+        lacking = await self.write(_lend, wanted)
+        if lacking is not None:
             raise Refused(
-                f"{refused} has reached its bound of unfinished jobs; try again later", retry_after_seconds=1.0
+                f"{lacking} has reached its bound of unfinished jobs; try again later", retry_after_seconds=1.0
             )
         try:
-            ids = await caller.enqueue(connection, rows, self.clock.now(), self._member)
+            ids, loan = await caller.enqueue(connection, rows, self.clock.now(), self._member, self._credits.pool_of)
         except BaseException:
-            await self.write(_return, wanted)
+            self._credits.apply(wanted)
             raise
-        duplicates = Counter(row.kind for row, identifier in zip(rows, ids, strict=True) if row.id != identifier)
-        if duplicates:
-            await self.write(_return, duplicates)
+        self._credits.apply(wanted if loan is None else wanted - loan.pools)
+        if loan is not None:
+            self._loans.add(loan)
         return ids
+
+    def _by_pool(self, kinds: Iterable[str]) -> Counter[str]:
+        return Counter(self._credits.pool_of(kind) for kind in kinds)
 
     async def backup(self, path: str) -> None:
         raise Misconfigured(
@@ -228,6 +239,8 @@ class PostgresStore:
             await asyncio.to_thread(self._join)
         if dead_hold_credit:
             await self.recount()
+        if self._loans:
+            self._credits.apply(self._loans.settle(await self.read(self._loans.look)))
 
     async def recount(self) -> None:
         """Repair: what is free is the bound without live jobs and without what living owners hold."""
@@ -243,20 +256,9 @@ class PostgresStore:
         }
 
 
-def _spend(tx: Tx, wanted: Counter[str]) -> str | None:
-    """Take room for all kinds or for none; answers the kind that has too little."""
-    taken: list[str] = []
-    for kind, number in wanted.items():
-        if not tx.admit(kind, number):
-            _return(tx, Counter({one: wanted[one] for one in taken}))
-            return kind
-        taken.append(kind)
-    return None
-
-
-def _return(tx: Tx, wanted: Counter[str]) -> None:
-    for kind, number in wanted.items():
-        tx.leave(kind, number)
+def _lend(tx: Tx, wanted: Counter[str]) -> str | None:
+    assert isinstance(tx, PostgresTx)
+    return tx.lend(wanted)
 
 
 def _give_back(tx: Tx, idle: dict[str, int]) -> None:
@@ -271,12 +273,14 @@ def _look_at_members(tx: Tx, owner: int) -> tuple[bool, bool]:
 
 
 def _recount(tx: Tx, ledger: Credits) -> None:
-    pools = {pool for (pool,) in tx.all(sql.lock_capacity)}
-    used: Counter[str] = Counter()
+    if not tx.all(sql.lock_recount, lock=RECOUNT_LOCK)[0][0]:
+        return  # somebody else is at it
+    missing: Counter[str] = Counter()
     for what, name, number in tx.all(sql.count_room):
-        used[ledger.pool_of(name) if what == "live" else name] += int(number)
-    for pool in sorted(pools):
-        tx.run(sql.set_room, pool=pool, used=used[pool])
+        missing[ledger.pool_of(name) if what == "live" else name] -= int(number)
+    for pool, number in sorted(missing.items()):
+        if number:
+            tx.run(sql.give_credit, pool=pool, number=number)
     tx.run(sql.drop_credit)
 
 

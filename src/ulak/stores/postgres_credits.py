@@ -46,6 +46,11 @@ class Credits(Ledger):
         self._exhausted.difference_update(gained)
         return gained
 
+    def take(self, lent: Counter[str]) -> None:
+        with self._lock:
+            for pool, number in lent.items():
+                self.available[pool] = self.available.get(pool, 0) - number
+
     def may_ask(self, pool: str) -> bool:
         return pool not in self._exhausted
 

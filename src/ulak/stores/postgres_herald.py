@@ -165,7 +165,6 @@ class Herald:
             connection.pgconn.consume_input()
             while (notify := connection.pgconn.notifies()) is not None:
                 self._hear(connection, notify.be_pid, notify.extra.decode())
-            connection.execute("")  # a connection that is broken says so here
         if self._wake_reader in readable:
             os.read(self._wake_reader, 4096)
             return True

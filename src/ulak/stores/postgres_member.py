@@ -18,6 +18,7 @@ sql = Queries("ulak.spine")
 # Database-wide advisory locks; the numbers only have to differ from other programs' on the same database.
 MEMBER_LOCK = 0x756C616B_0001
 RELAY_LOCK = 0x756C616B_0002
+RECOUNT_LOCK = 0x756C616B_0004
 
 
 class Member:

@@ -160,6 +160,7 @@ class PostgresSession:
         self._contended.clear()
         self._lock_waits = 0
         self._credits.apply(tx.buffers.room)
+        self._credits.take(tx.lent)
         for level, highest in tx.taken.items():
             self._floors.raise_to(level, highest)
         for level, identifier in tx.buffers.lowest.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from operator import itemgetter
@@ -59,6 +60,7 @@ class PostgresTx(Tx):
         self._admitted: set[str] = set()
         self.changed = False
         self.taken: dict[Level, int] = {}
+        self.lent: Counter[str] = Counter()
 
     @property
     def shared(self) -> bool:
@@ -114,13 +116,24 @@ class PostgresTx(Tx):
 
     def admit(self, kind: str, number: int) -> bool:
         pool = self._credits.pool_of(kind)
-        self._credits.note_admitted(pool)
         self._admitted.add(pool)
-        short = number - self._credits.held(pool) - self.buffers.room[pool]
-        if short > 0 and not self._borrow(pool, short):
+        if not self._has_room(pool, number):
             return False
         self.buffers.room[pool] -= number
         return True
+
+    def lend(self, wanted: Counter[str]) -> str | None:
+        """Set room aside for a caller's transaction, in memory only; answers the pool that has too little."""
+        for pool, number in wanted.items():
+            if not self._has_room(pool, number):
+                return pool
+        self.lent += wanted
+        return None
+
+    def _has_room(self, pool: str, number: int) -> bool:
+        self._credits.note_admitted(pool)
+        short = number + self.lent[pool] - self._credits.held(pool) - self.buffers.room[pool]
+        return short <= 0 or self._borrow(pool, short)
 
     def _borrow(self, pool: str, short: int) -> bool:
         if not self._credits.may_ask(pool):

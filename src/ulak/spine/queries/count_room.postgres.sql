@@ -1,4 +1,5 @@
--- Live jobs by kind and credit held by living owners, in one snapshot: with `capacity` locked, the bound minus both is free.
+-- In one snapshot: live jobs by kind, credit held by living owners, and what is free beyond the bound. Every transaction
+-- keeps their sum at zero; what is missing from it was lost with a process.
 SELECT 'live', kind, count(*) FROM job GROUP BY kind
 UNION ALL
 SELECT 'held', pool, sum(held)
@@ -9,3 +10,5 @@ FROM (
   FROM event_inbox JOIN owner ON owner.id = event_inbox.owner, unnest(credit_pools, credits) AS added (pool, number)
 ) AS holding
 GROUP BY pool
+UNION ALL
+SELECT 'free', pool, free - bound FROM capacity

@@ -1,1 +1,0 @@
-SELECT pool FROM capacity ORDER BY pool FOR UPDATE

@@ -1,1 +1,0 @@
-UPDATE capacity SET free = bound - :used WHERE pool = :pool
