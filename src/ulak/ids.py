@@ -31,7 +31,7 @@ class Ids:
         earliest = (now - EPOCH_MILLIS) << _SEQUENCE_BITS
         with self._lock:
             tick = self._tick
-            if tick < earliest:
+            if tick < earliest:  # noqa: PLR1730 - a call of max costs more than all the rest
                 tick = earliest
             self._tick = tick + 1
         return tick >> _SEQUENCE_BITS << (_NODE_BITS + _SEQUENCE_BITS) | self._node | tick & _LAST
@@ -56,7 +56,15 @@ def made_at(identifier: int) -> int:
 def to_uuid(identifier: int) -> uuid.UUID:
     """An id as the outside sees it: a version 8 UUID that `from_uuid` turns back."""
     high, low = identifier >> 16, identifier & 0xFFFF
-    return uuid.UUID(int=high << 80 | 0x8 << 76 | low >> 4 << 64 | 0b10 << 62 | (low & 0xF) << 58 | _UUID_NAMESPACE_BITS)
+    tail = 0b10 << 62 | (low & 0xF) << 58 | _UUID_NAMESPACE_BITS
+    return uuid.UUID(int=high << 80 | 0x8 << 76 | low >> 4 << 64 | tail)
+
+
+def to_text(identifier: int) -> str:
+    """The same UUID as text, without making one: for where every microsecond counts."""
+    digits = f"{identifier:016x}"
+    tail = 0x8000 | (identifier & 0xF) << 10
+    return f"{digits[:8]}-{digits[8:12]}-8{digits[12:15]}-{tail:04x}-{_UUID_NAMESPACE_BITS:012x}"
 
 
 def from_uuid(value: uuid.UUID) -> int | None:

@@ -17,7 +17,7 @@ class Delivery(Section):
     max_attempts: int = Field(12, ge=1, le=1000, description="Attempts before a notification is a dead letter.")
     retry_first_seconds: float = Field(5, gt=0, le=86_400, description="Delay after the first failed attempt.")
     retry_factor: float = Field(3, ge=1, le=10, description="Each later delay is this many times longer.")
-    retry_cap_seconds: float = Field(21_600, gt=0, le=604_800, description="No delay is longer than this, jitter apart.")
+    retry_cap_seconds: float = Field(21_600, gt=0, le=604_800, description="No delay is longer, jitter apart.")
     consumers: int = Field(100, ge=1, le=100_000, description="Deliveries of this channel at once in one process.")
     timeout_seconds: float = Field(30, gt=0, le=600, description="Longest time for one delivery.")
 

@@ -166,7 +166,7 @@ class Tx(ABC):
         """No job of this level up to this id is ready, as far as is known."""
         return 0
 
-    def took(self, kind: str, prio: int, highest: int) -> None:
+    def took(self, kind: str, prio: int, highest: int) -> None:  # noqa: B027 - only where floors are kept
         """A claim took all that was ready up to this id."""
 
 

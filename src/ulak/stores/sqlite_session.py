@@ -20,8 +20,8 @@ from ulak.stores.writer import BatchFailed, CommitUnknown, Fatal
 
 sql = Queries("ulak.spine")
 
-# One statement of many rows gives the interpreter lock away once, not once a row. The sizes are few, because every other
-# size would be another statement to compile.
+# One statement of many rows gives the interpreter lock away once, not once a row. The sizes are few, because every
+# other size would be another statement to compile.
 ROWS_PER_STATEMENT = (64, 16, 4, 1)
 _FSYNC_FAILED = {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC}
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
@@ -94,24 +94,24 @@ class SqliteSession:
         self._tx: Tx | None = None
         self._changes = 0
         self._connection = connect()
-        self._last_now = 0
+        self.last_now = 0
         self._next = self._next_sequence()
         (newest,) = self._connection.execute(sql.newest_id.sqlite).fetchone()
         # Ids run ahead of the clock while many are taken in one millisecond, so the newest one counts as well.
-        self.ids = Ids(0, max(self._last_now, made_at(newest)))
+        self.ids = Ids(0, max(self.last_now, made_at(newest)))
 
     def _next_sequence(self) -> int:
         row = self._connection.execute(sql.last_block.sqlite).fetchone()
         if row is None:
             return 1
-        self._last_now = max(self._last_now, row[2])
+        self.last_now = max(self.last_now, row[2])
         return int(row[0] + row[1])
 
     def begin(self) -> Tx:
         self._connection.execute("BEGIN IMMEDIATE")
-        self._last_now = max(self._last_now, self._clock.now())
+        self.last_now = max(self.last_now, self._clock.now())
         self._changes = self._connection.total_changes
-        return SqliteTx(self._connection, self._last_now, self.ids, self._ledger)
+        return SqliteTx(self._connection, self.last_now, self.ids, self._ledger)
 
     def savepoint(self) -> None:
         self._connection.execute("SAVEPOINT item")
