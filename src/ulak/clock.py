@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -44,6 +45,42 @@ class SystemClock:
             async with asyncio.timeout(seconds):
                 await event.wait()
         return event.is_set()
+
+
+class SteadyClock:
+    """A wall clock that never goes back: after a step back it runs at half its pace until the wall has caught up.
+
+    Deadlines then neither fire at once nor stand still for as long as the step was. A step forward is followed at once.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._at = 0.0
+        self._asked = clock.monotonic()
+
+    def wall(self) -> int:
+        """What the wall says, steps and all."""
+        return self._clock.now()
+
+    def now(self) -> int:
+        wall, monotonic = self.wall(), self._clock.monotonic()
+        with self._lock:
+            passed = max(monotonic - self._asked, 0.0) * 1000
+            self._at = max(float(wall), self._at + passed / 2)
+            self._asked = monotonic
+            return int(self._at)
+
+    def not_before(self, instant: int) -> None:
+        """Time that was stored already is over."""
+        with self._lock:
+            self._at = max(self._at, float(instant))
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
+        return await self._clock.wait(event, seconds)
 
 
 class ManualClock:

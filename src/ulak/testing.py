@@ -25,6 +25,7 @@ async def drain(ulak: Ulak) -> None:
 
 
 async def _busy(ulak: Ulak) -> bool:
+    await ulak.loops.promote_due()
     ulak.loops.worker.heat_all()
     counts = await ulak.jobs.counts()
     worker = ulak.loops.worker
@@ -40,7 +41,6 @@ async def advance(ulak: Ulak, seconds: float) -> None:
     if not isinstance(clock, ManualClock):
         raise TypeError("advance needs a manual clock: Ulak(..., clock=ManualClock())")
     clock.advance(seconds)
-    await ulak.loops.promote_due()
     await drain(ulak)
 
 

@@ -45,8 +45,8 @@ def _impatient(test):
 
 def _where_all_stand() -> str:
     text = io.StringIO()
-    for task in asyncio.all_tasks():
-        task.print_stack(file=text)
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.print_stack(limit=4, file=text)
     return text.getvalue()
 
 

@@ -20,7 +20,7 @@ STORES = ["memory", *POSTGRES]
 
 
 async def events_with(ulak: Ulak, name: str, times: int = 1) -> list[EventRecord]:
-    """The log once it has that many events of this name; on a shared store they are numbered a little after the commit."""
+    """The log once it has that many events of this name; a shared store numbers them a little after the commit."""
     while True:
         ulak.loops.changed.clear()
         found = await ulak.jobs.events(limit=100_000)

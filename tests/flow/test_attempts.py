@@ -1,4 +1,4 @@
-"""How an attempt ends: done, retried with backoff, snoozed, throttled, dead, timed out; and answers that can't be kept."""
+"""How an attempt ends: done, retried, snoozed, throttled, dead, timed out; and answers that can't be kept."""
 
 from __future__ import annotations
 

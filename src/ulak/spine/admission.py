@@ -124,6 +124,7 @@ class Gate:
         """Stand in line until room is announced, or the time is over."""
         seconds = None if ends_at is None else ends_at - self._clock.monotonic()
         if seconds is not None and seconds <= 0:
+            self.announce([pool])  # it may have been this one's turn
             return False
         line = self._waiting[pool]
         is_first = not line or waiter < line[0]
@@ -138,7 +139,7 @@ class Gate:
             if waiter in line:
                 line.remove(waiter)
             if not woken:
-                self.announce([pool])  # it may have been this one's turn
+                self.announce([pool])
         return woken
 
     def announce(self, pools: list[str]) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from ulak.clock import Clock
+from ulak.clock import Clock, SteadyClock
 from ulak.errors import Error
 from ulak.spine import probe
 from ulak.spine.admission import Gate
@@ -206,14 +206,19 @@ class Loops:
 
     async def _run_upkeep(self) -> None:
         """Late attempts, the store's own upkeep, and steps of the wall clock."""
-        skew = self._clock.now() - self._clock.monotonic() * 1000
+        skew = self._skew()
         while True:
             await self._clock.wait(self._never, UPKEEP_SECONDS)
             self.worker.watch()
             await self._store.tend()
-            seen = self._clock.now() - self._clock.monotonic() * 1000
+            seen = self._skew()
             if abs(seen - skew) > CLOCK_STEP_MILLIS:
                 self._telemetry.count("clock_steps", "", "forward" if seen > skew else "back")
                 log.warning("clock_stepped", by_seconds=round((seen - skew) / 1000, 3))
                 self._due.set()
             skew = seen
+
+    def _skew(self) -> float:
+        """The wall against the time that has passed; it changes when somebody sets the clock."""
+        wall = self._clock.wall() if isinstance(self._clock, SteadyClock) else self._clock.now()
+        return wall - self._clock.monotonic() * 1000

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-
-from ulak.clock import Clock, SystemClock
+from ulak.clock import Clock, SteadyClock, SystemClock
 
 
-class DatabaseClock:
+class DatabaseClock(SteadyClock):
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        super().__init__(clock)
         self._offset_millis = 0
 
-    def now(self) -> int:
+    def wall(self) -> int:
         return self._clock.now() + self._offset_millis
-
-    def monotonic(self) -> float:
-        return self._clock.monotonic()
-
-    async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
-        return await self._clock.wait(event, seconds)
 
     def adjust(self, database_now: int) -> None:
         """Follow the database; a clock that a test moves by hand is left alone."""

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from ulak.clock import Clock
+from ulak.clock import Clock, SteadyClock
 from ulak.errors import Conflict, Misconfigured, Unavailable
 from ulak.ids import Ids
 from ulak.spine.job import Row
@@ -48,7 +48,8 @@ class SqliteStore:
         self._temporary = tempfile.mkdtemp(prefix="ulak-memory-") if path is None else None
         self.path = Path(path or f"{self._temporary}/ulak.db")
         self.name = "memory:" if path is None else f"sqlite:///{path}"
-        self.clock = clock
+        self._clock = SteadyClock(clock)
+        self.clock: Clock = self._clock
         self.ids = Ids()
         self.owner = 0
         self.ledger = Ledger(capacity, pool_of)
@@ -91,6 +92,7 @@ class SqliteStore:
         finally:
             connection.close()
         session = SqliteSession(self.connect, self.clock, self.ledger)
+        self._clock.not_before(session.last_now)
         self.ids = session.ids
         self.owner = self.ids.take(self.clock.now())
         self.ballast.load()

@@ -1,0 +1,171 @@
+"""Circuit breakers: open after failures in a row, try one, close; visible, resettable, and never stuck."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ulak import BreakerPolicy, Done, NewJob, Permanent, Transient
+from ulak.testing import advance, drain
+
+POLICY = BreakerPolicy(failures=3, open_seconds=10, cap_seconds=60)
+
+
+def breaking(ulak, recorder, **options):
+    return recorder.on(ulak, "hook.send", breaker=POLICY, concurrency=20, **options)
+
+
+async def states(ulak):
+    return {breaker.destination: breaker.state for breaker in ulak.loops.breakers.all()}
+
+
+async def test_it_opens_tries_one_and_closes(make, recorder):
+    ulak = make()
+    breaking(ulak, recorder)
+    recorder.answers = [Transient("down")] * 3
+    async with ulak:
+        await ulak.enqueue_many([NewJob("hook.send", n, key="shop", slots=3) for n in range(10)])
+        await drain(ulak)
+        assert await states(ulak) == {"shop": "open"}
+        before = len(recorder.jobs)
+        await advance(ulak, 5)
+        assert len(recorder.jobs) == before  # nobody is sent to a destination that is down
+        await advance(ulak, 10)
+        while len(recorder.jobs) < before + 10:
+            await advance(ulak, 1)
+        assert await states(ulak) == {}
+        assert (await ulak.jobs.tally())["hook.send"]["done"] == 10
+
+
+async def test_an_open_breaker_touches_only_the_jobs_that_hold_a_slot(make, recorder):
+    ulak = make()
+    breaking(ulak, recorder)
+    recorder.answers = [Transient("down")] * 3
+    async with ulak:
+        await ulak.enqueue_many([NewJob("hook.send", n, key="shop", slots=3) for n in range(500)])
+        await drain(ulak)
+        counts = (await ulak.jobs.counts())["hook.send"]
+        tally = (await ulak.jobs.tally())["hook.send"]
+        assert (counts["deferred"], counts["behind"]) == (3, 497)
+        assert tally["retried"] + tally.get("snoozed", 0) <= 6
+
+
+async def test_those_under_way_when_it_opens_do_not_lengthen_the_pause(make, recorder):
+    ulak = make()
+    breaking(ulak, recorder)
+    recorder.release = asyncio.Event()
+    recorder.answers = [Transient("down")] * 20
+    async with ulak:
+        await ulak.enqueue_many([NewJob("hook.send", n, key="shop", slots=20) for n in range(20)])
+        while recorder.at_once < 20:
+            await asyncio.sleep(0)
+        recorder.release.set()
+        await drain(ulak)
+        (breaker,) = ulak.loops.breakers.all()
+        assert breaker.until_at == ulak.clock.now() + 10_000
+
+
+async def test_the_pause_doubles_up_to_its_cap_while_the_trial_fails(make, recorder):
+    ulak = make()
+    breaking(ulak, recorder)
+    recorder.answers = [Transient("down")] * 100
+    async with ulak:
+        await ulak.enqueue("hook.send", key="shop")
+        await drain(ulak)
+        pauses = []
+        while len(pauses) < 5:
+            opened = {b.until_at for b in ulak.loops.breakers.all() if b.state == "open"}
+            await advance(ulak, 1)
+            (breaker,) = ulak.loops.breakers.all()
+            if breaker.state == "open" and breaker.until_at not in opened:
+                pauses.append((breaker.until_at - ulak.clock.now()) // 1000)
+    assert pauses == [10, 20, 40, 60, 60]
+
+
+async def test_an_answer_of_the_destination_ends_the_trial_even_when_the_job_fails_for_good(make, recorder):
+    ulak = make()
+    breaking(ulak, recorder)
+    recorder.answers = [Transient("down")] * 3 + [Permanent("404")] + [Done()] * 5
+    async with ulak:
+        await ulak.enqueue_many([NewJob("hook.send", n, key="shop") for n in range(4)])
+        for _ in range(40):
+            await advance(ulak, 2)
+        tally = (await ulak.jobs.tally())["hook.send"]
+        assert (tally["dead"], tally["done"]) == (1, 3)
+        assert await states(ulak) == {}
+
+
+async def test_a_trial_that_is_cancelled_is_followed_by_another(make, recorder):
+    ulak = make()
+    breaking(ulak, recorder)
+    recorder.answers = [Transient("down")] * 3
+    async with ulak:
+        first, _ = await ulak.enqueue_many([NewJob("hook.send", n, key="shop") for n in range(2)])
+        while await states(ulak) != {"shop": "open"}:
+            await advance(ulak, 2)
+        recorder.release = asyncio.Event()
+        recorder.started.clear()
+        while not recorder.started.is_set():
+            ulak.clock.advance(1)
+            await ulak.loops.promote_due()
+            await asyncio.sleep(0.001)
+        assert await states(ulak) == {"shop": "half-open"}
+        await ulak.jobs.cancel(first)
+        recorder.release = None
+        for _ in range(40):
+            await advance(ulak, 1)
+        assert (await ulak.jobs.tally())["hook.send"]["done"] == 1
+        assert await states(ulak) == {}
+
+
+async def test_it_can_be_reset_by_hand(make, recorder):
+    ulak = make()
+    breaking(ulak, recorder)
+    recorder.answers = [Transient("down")] * 3
+    async with ulak:
+        await ulak.enqueue_many([NewJob("hook.send", n, key="shop", slots=3) for n in range(3)])
+        await drain(ulak)
+        assert ulak.loops.breakers.reset("shop")
+        assert not ulak.loops.breakers.reset("shop")
+        await advance(ulak, 3)
+        assert (await ulak.jobs.tally())["hook.send"]["done"] == 3
+
+
+async def test_it_outlives_the_process_and_a_trial_that_died_with_it_does_not_block_the_destination(
+    sqlite_address, clock, recorder
+):
+    from tests.flow.conftest import build
+
+    first = build(sqlite_address, clock)
+    breaking(first, recorder)
+    recorder.answers = [Transient("down")] * 3
+    async with first:
+        await first.enqueue_many([NewJob("hook.send", n, key="shop", slots=3) for n in range(3)])
+        await drain(first)
+        # The trial begins, and its process ends in the middle of it.
+        first.loops.breakers.admit("shop", clock.now() + 10_000)
+        first.loops.worker._settler._flush()
+        await asyncio.wait(first.loops.worker._settler._tasks)
+    second = build(sqlite_address, clock)
+    breaking(second, recorder)
+    async with second:
+        assert await states(second) == {"shop": "half-open"}
+        for _ in range(60):
+            await advance(second, 1)
+        assert (await second.jobs.tally())["hook.send"]["done"] == 3
+        assert await states(second) == {}
+
+
+async def test_other_destinations_are_not_touched(make, recorder):
+    ulak = make()
+
+    @ulak.handles("hook.send", breaker=POLICY)
+    async def send(job):
+        if job.key == "down":
+            raise Transient("down")
+        recorder.jobs.append(job)
+
+    async with ulak:
+        await ulak.enqueue_many([NewJob("hook.send", n, key=("down", "up")[n % 2], slots=8) for n in range(40)])
+        await drain(ulak)
+        assert await states(ulak) == {"down": "open"}
+    assert len(recorder.jobs) == 20
