@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.api.serving import serving
-from ulak.http import app
+from ulak.http import app, server
 from ulak.http.hot import HotRoute, Routes, reply
 from ulak.http.jobs import JobAccepted, JobRequest
 from ulak.http.server import MOST_HEAD_BYTES
@@ -60,6 +60,13 @@ async def test_a_head_that_never_ends_is_cut_off():
         answer = await raw(served, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: " + b"y" * (MOST_HEAD_BYTES + 1))
         assert answer.startswith(b"HTTP/1.1 431 ")
         assert b"head_too_large" in answer
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /"])
+async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch, sent):
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.05)
+    async with serving() as served:
+        await raw(served, sent)  # returns, because the server hangs up
 
 
 async def test_a_large_body_is_not_taken_for_a_large_head():

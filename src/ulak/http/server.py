@@ -16,6 +16,7 @@ from ulak.http.app import Door
 from ulak.settings import Http
 
 MOST_HEAD_BYTES = 65_536
+HEAD_SECONDS = 15.0
 KEEP_ALIVE_SECONDS = 15
 LAST_ANSWERS_SECONDS = 3
 _HEAD_TOO_LARGE = (
@@ -26,9 +27,14 @@ _BODY_BYTES = len(_HEAD_TOO_LARGE.partition(b"\r\n\r\n")[2])
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's parser keeps a head that never ends in memory; this one hangs up."""
+    """uvicorn waits for a head that never ends, in time and in size; this one hangs up."""
 
     _head_bytes = 0
+    _patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._patience = self.loop.call_later(HEAD_SECONDS, transport.close)
 
     def data_received(self, data: bytes) -> None:
         self._head_bytes += len(data)
@@ -36,14 +42,26 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_bytes > MOST_HEAD_BYTES and not self.transport.is_closing():
             self.transport.write(_HEAD_TOO_LARGE % _BODY_BYTES)
             self.transport.close()
+        elif self._head_bytes > 0 and self._patience is None:  # the first part of a later request on this connection
+            self._patience = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
     def on_headers_complete(self) -> None:
         self._head_bytes = -1 << 62  # what follows is body, and the guard counts that
+        self._be_patient()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         self._head_bytes = 0
         super().on_message_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._be_patient()
+        super().connection_lost(exc)
+
+    def _be_patient(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
 
 
 class Server(uvicorn.Server):
