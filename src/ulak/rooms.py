@@ -12,7 +12,8 @@ from ulak.backoff import Backoff
 from ulak.channels.channel import Channel, NotificationType
 from ulak.channels.registry import BUILT_IN, Registry, discover
 from ulak.channels.webhook import WebhookChannel, WebhookOptions
-from ulak.compute.jobs import KIND, Runs
+from ulak.compute.jobs import KINDS, MOST_RETRIES, Runs
+from ulak.compute.jobs import POOL as COMPUTE_POOL
 from ulak.compute.lane import ProcessLane
 from ulak.compute.service import Compute
 from ulak.notify import idempotency, inbox
@@ -36,8 +37,8 @@ Prune = Callable[[Tx], int]
 
 _WITH_OWN_LIMIT = frozenset({"EMAIL", "WEBHOOK"})
 
-# The engine has its own bounds per class; this many may be with it at once.
-RUNS_AT_ONCE = 200
+# Tasks with the engine for each place where one can run: the second hides the way through the store.
+AHEAD = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +84,21 @@ class ComputeRoom:
 
 
 def compute_room(ulak: Ulak) -> ComputeRoom:
-    """The handler of durable tasks, and the process lane for any other kind."""
+    """The handlers of durable tasks, the process lane for any other kind, and what the engine shows."""
     section = ulak.settings.compute
-    service = Compute(section, lambda: (ulak.store, ulak.loops))
+    service = Compute(section, ulak.settings.spine.history_days, lambda: (ulak.store, ulak.loops))
     runs = Runs(service.engine, section.timeout_seconds)
-    ulak.handles(
-        KIND, concurrency=RUNS_AT_ONCE, timeout_seconds=section.timeout_seconds + 15, capacity=section.capacity
-    )(runs.run)
+    for task_type, kind in KINDS.items():
+        ulak.handles(
+            kind,
+            concurrency=AHEAD * service.places(task_type),
+            max_attempts=MOST_RETRIES + 1,
+            # The engine ends a run in time; this is only for when it can't, and includes the wait for a worker.
+            timeout_seconds=(AHEAD + 1) * section.timeout_seconds + 15,
+            capacity=section.capacity,
+            pool=COMPUTE_POOL,
+        )(runs.run)
+    ulak.telemetry.gauges(service.gauges)
     return ComputeRoom(service, ProcessLane(service.engine, service.close))
 
 

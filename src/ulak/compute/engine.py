@@ -26,7 +26,7 @@ from ulak.compute.door import Door
 from ulak.compute.future import Future
 from ulak.compute.mapping import map_calls
 from ulak.compute.model import Result, Task, TaskStatus, TaskType
-from ulak.compute.results import Results
+from ulak.compute.results import Results, to_result
 from ulak.compute.settings import ComputeSettings
 from ulak.compute.tasks import Tasks
 from ulak.compute.work import Options, Work
@@ -159,6 +159,14 @@ class Engine:
         future.work = work
         future.canceller = self._withdraw
         return work
+
+    async def attempt(self, task: Task, number: int) -> Result:
+        """One run of a task whose attempts and result are kept elsewhere: nothing of it stays here."""
+        with self._tasks.registered(task, number) as work:
+            await self._door.enter_async(work)
+        outcome = await self._finish(work)
+        error = None if outcome.error is None else str(outcome.error)
+        return to_result(task.id, outcome.status, outcome.blob, error, outcome.trace, outcome.attempts, outcome.worker)
 
     async def run_with(self, options: Options, what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(what, Task):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pickle import dumps
 from typing import Any
 
+from ulak.compute.carriage import PROTOCOL
 from ulak.compute.engine import Engine
+from ulak.compute.errors import Crashed
+from ulak.errors import Permanent, Transient
 from ulak.spine.handler import Handler
 from ulak.spine.job import Job
 
@@ -16,10 +20,26 @@ class ProcessLane:
     def __init__(self, engine: Callable[[], Engine], close: Callable[[], None]) -> None:
         self._engine = engine
         self._close = close
+        self._sendable: set[str] = set()
 
     async def run(self, handler: Handler, job: Job) -> Any:
+        if handler.kind not in self._sendable:
+            self._check(handler)
         chosen = self._engine().using(timeout_seconds=handler.timeout_seconds, max_retries=0)
-        return await chosen.run(handler.call, job)
+        try:
+            return await chosen.run(handler.call, job)
+        except Crashed as error:  # one attempt of several; the spine counts them
+            raise Transient(str(error)) from error
+
+    def _check(self, handler: Handler) -> None:
+        try:
+            dumps(handler.call, PROTOCOL)
+        except Exception as error:
+            text = (
+                f"the handler of {handler.kind} can't be sent to a process ({error}); define it at a module's top level"
+            )
+            raise Permanent(text) from error
+        self._sendable.add(handler.kind)
 
     def close(self) -> None:
         self._close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from pickle import dumps, loads
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ulak.clock import Clock, to_datetime
 from ulak.compute.calls import failure, unloadable
@@ -42,9 +42,10 @@ class Results:
     def put(self, task_id: str, outcome: Outcome) -> None:
         error = None if outcome.error is None else str(outcome.error)
         parts = (outcome.status.value, outcome.blob, error, outcome.trace, outcome.attempts, outcome.worker)
+        blob = dumps(parts, 5)
         with self._lock:
             self.total_put += 1
-            self._keep(task_id, Kept(self._clock.now(), dumps(parts, 5)))
+            self._keep(task_id, Kept(self._clock.now(), blob))
             self._shrink()
 
     def get(self, task_id: str) -> Result:
@@ -52,7 +53,8 @@ class Results:
             self._shrink()
             blob = self._find(task_id)
             self.total_get += 1
-        return _result(task_id, blob)
+        word, value, error, trace, attempts, worker = loads(blob)
+        return to_result(task_id, TaskStatus(word), value, error, trace, attempts, worker)
 
     def __contains__(self, task_id: str) -> bool:
         return task_id in self._kept or task_id in self._spilled_at
@@ -133,9 +135,17 @@ class Results:
             self._dropped.popitem(last=False)
 
 
-def _result(task_id: str, blob: bytes) -> Result:
-    word, value, error, trace, attempts, worker = loads(blob)
-    status, data = TaskStatus(word), None
+def to_result(
+    task_id: str,
+    status: TaskStatus,
+    value: bytes,
+    error: str | None,
+    trace: tuple[Any, ...] | None,
+    attempts: int,
+    worker: str | None,
+) -> Result:
+    """The parts of an outcome as its caller sees them."""
+    data = None
     seen = ScriptTrace(*trace) if trace else None
     if status is TaskStatus.SUCCESS:
         try:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from ulak import ids
 from ulak.clock import to_datetime
+from ulak.compute.cpus import usable_cpus
 from ulak.compute.engine import Engine
-from ulak.compute.jobs import KIND
-from ulak.compute.model import Result, Task, TaskStatus
+from ulak.compute.errors import Expired
+from ulak.compute.gauges import Point, points
+from ulak.compute.jobs import KINDS, MOST_RETRIES, read_cause
+from ulak.compute.model import Result, Task, TaskStatus, TaskType
 from ulak.compute.settings import ComputeSettings
 from ulak.errors import Conflict, Invalid, NotFound
 from ulak.settings import Compute as Section
@@ -39,8 +42,9 @@ def engine_settings(section: Section) -> ComputeSettings:
 
 
 class Compute:
-    def __init__(self, section: Section, open_parts: Callable[[], tuple[Store, Loops]]) -> None:
+    def __init__(self, section: Section, history_days: float, open_parts: Callable[[], tuple[Store, Loops]]) -> None:
         self._section = section
+        self._history_millis = round(history_days * 86_400_000)
         self._parts = open_parts
         self._engine: Engine | None = None
 
@@ -56,6 +60,13 @@ class Compute:
             self._engine.close(0)
             self._engine = None
 
+    def places(self, task_type: TaskType) -> int:
+        """How many tasks of a class can run at a time."""
+        section = self._section
+        if task_type is TaskType.IO_BOUND:
+            return section.io_workers * section.io_threads
+        return section.cpu_workers or usable_cpus()
+
     async def submit(self, task: Task) -> UUID:
         """Accept a task durably; answers the id under which it is known."""
         return (await self.submit_many([task]))[0]
@@ -68,7 +79,9 @@ class Compute:
 
     def _new_job(self, task: Task) -> NewJob:
         self._check_script(task.script_path)
-        return NewJob(KIND, task.to_dict(), _priority(task))
+        if task.max_retries > MOST_RETRIES:
+            raise Invalid(f"max_retries is {task.max_retries}; a durable task has at most {MOST_RETRIES}")
+        return NewJob(KINDS[task.task_type], task.to_dict(), _priority(task))
 
     def _check_script(self, script_path: str) -> None:
         root = Path(self._section.script_root).resolve()
@@ -110,36 +123,44 @@ class Compute:
         store, _ = self._parts()
         job = _job_of(identifier)
         record = None if job is None else await store.read(read_record, job)
-        if record is None or record.kind != KIND:
-            raise NotFound(f"no task {identifier}; it was never accepted here, or its history was pruned")
-        return record
+        if record is not None and record.kind in KINDS.values():
+            return record
+        if record is None and job is not None and ids.made_at(job) < store.clock.now() - self._history_millis:
+            raise Expired(f"task {identifier} is older than spine.history_days; its result was dropped")
+        raise NotFound(f"no task {identifier}; it was never accepted here")
 
     def stats(self) -> dict[str, Any]:
         """What the engine of this process has counted, by component; empty before its first task."""
         return {} if self._engine is None else {"metrics": self._engine.metrics(), "status": self._engine.status()}
 
+    def gauges(self) -> Iterable[Point]:
+        """The same for /metrics."""
+        return [] if self._engine is None else points(self._engine.metrics())
+
 
 def to_result(record: Record) -> Result | None:
     """A finished job as a result."""
-    task_id = str(ids.to_uuid(record.id))
-    if record.status == "done":
-        return Result.from_dict(record.detail)
     if record.settled_at is None:
         return None
-    status = {"cancelled": TaskStatus.CANCELLED, "expired": TaskStatus.TIMED_OUT}.get(record.status)
+    if record.status == "done":
+        return Result.from_dict(record.detail)
+    status, error, stderr = _ending(record)
     return Result(
-        task_id,
-        status or _status_in(str(record.detail)),
-        error=str(record.detail),
+        str(ids.to_uuid(record.id)),
+        status,
+        error=error,
         started_at=None if record.started_at is None else to_datetime(record.started_at),
         completed_at=to_datetime(record.settled_at),
+        stderr=stderr,
         attempts=record.attempt,
     )
 
 
-def _status_in(cause: str) -> TaskStatus:
-    """A dead letter's cause names how its last attempt ended."""
-    return next((status for status in (TaskStatus.TIMED_OUT, TaskStatus.CRASHED) if status in cause), TaskStatus.FAILED)
+def _ending(record: Record) -> tuple[TaskStatus, str, str]:
+    if record.status == "cancelled":
+        reason = record.detail.get("reason") if isinstance(record.detail, dict) else None
+        return TaskStatus.CANCELLED, reason or "cancelled before it ran", ""
+    return read_cause(str(record.detail))
 
 
 def _priority(task: Task) -> Priority:

@@ -26,10 +26,14 @@ class Tasks:
         self._pending: dict[str, tuple[Task, Work]] = {}
 
     @contextlib.contextmanager
-    def registered(self, task: Task) -> Iterator[Work]:
-        """The task's work, known by its id unless accepting it fails."""
+    def registered(self, task: Task, attempt: int | None = None) -> Iterator[Work]:
+        """The task's work, known by its id unless accepting it fails. With `attempt`, its result is not kept here."""
         work = self._work(task)
-        if task.id in self._results or self._pending.setdefault(task.id, (task, work))[1] is not work:
+        if attempt is not None:
+            work.finish, work.attempts = self._settle_unkept, attempt - 1
+        elif task.id in self._results:
+            raise Duplicate(f"task {task.id} is over already; ask for its result, or create a new task")
+        if self._pending.setdefault(task.id, (task, work))[1] is not work:
             raise Duplicate(f"task {task.id} was submitted already; ask for its result, or create a new task")
         try:
             yield work
@@ -60,6 +64,11 @@ class Tasks:
         finally:
             self._pending.pop(work.label, None)
             work.future.settle(None)
+
+    def _settle_unkept(self, work: Work, outcome: Outcome) -> None:
+        assert work.label is not None
+        self._pending.pop(work.label, None)
+        work.future.settle(outcome)
 
     def wait(self, task_id: str, timeout: float | None) -> None:
         if future := self.future(task_id):

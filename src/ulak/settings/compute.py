@@ -16,6 +16,10 @@ class Compute(Section):
     io_threads: int = Field(32, ge=1, le=1024, description="Threads in each process for IO-bound tasks.")
     capacity: int = Field(100_000, ge=1, le=1_000_000_000, description="Most unfinished durable tasks.")
     timeout_seconds: float = Field(3600, gt=0, le=604_800, description="Longest time for one run of a task.")
-    recycle_tasks: int = Field(0, ge=0, description="Replace a worker after so many tasks; 0 is never.")
-    recycle_mb: int = Field(0, ge=0, description="Replace a worker that has grown beyond this; 0 is never.")
-    recycle_seconds: float = Field(0, ge=0, description="Replace a worker of this age; 0 is never.")
+    recycle_tasks: int = Field(
+        0, ge=0, le=1_000_000_000, description="Replace a worker after so many tasks; 0 is never."
+    )
+    recycle_mb: int = Field(
+        0, ge=0, le=1_048_576, description="Replace a worker that has grown beyond this; 0 is never."
+    )
+    recycle_seconds: float = Field(0, ge=0, le=31_536_000, description="Replace a worker of this age; 0 is never.")

@@ -1,0 +1,6 @@
+import sys
+
+
+def run(params):
+    print("went wrong", file=sys.stderr)
+    raise ValueError(params.get("text", "no"))

@@ -1,0 +1,242 @@
+"""Durable tasks on every store: each ends as it should, and its answer can be asked for twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from pathlib import Path
+
+import pytest
+
+from tests.compute.conftest import is_alive
+from tests.compute.rooms import build, die_the_first_time, never_returns, task, where, write_scripts
+from tests.flow.stores import address_of
+from ulak import ids
+from ulak.compute import Expired, TaskStatus
+from ulak.compute.jobs import KINDS, MOST_RESULT_BYTES, read_cause
+from ulak.errors import Conflict, Invalid, NotFound
+from ulak.testing import drain
+
+WAIT = 60
+
+
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def address(request, tmp_path):
+    yield from address_of(request.param, tmp_path)
+
+
+@pytest.fixture
+def room_root(tmp_path):
+    return write_scripts(tmp_path / "scripts")
+
+
+async def run(ulak, *arguments, **options):
+    return await ulak.compute.result(await ulak.compute.submit(task(*arguments, **options)), WAIT)
+
+
+async def waited(gate):
+    return await asyncio.to_thread(gate.wait)
+
+
+def held(gate):
+    return {"started": gate.started, "gate": gate.path}
+
+
+async def test_every_end_is_a_different_answer_and_asking_twice_gives_the_same(address, room_root):
+    async with build(address, room_root) as ulak:
+        double = await ulak.compute.submit(task("double.py", {"value": 21}, cpu=True))
+        done = await ulak.compute.result(double, WAIT)
+        assert (done.status, done.data) == (TaskStatus.SUCCESS, {"value": 42, "id": str(double)})
+        assert (done.task_id, done.stdout, done.attempts) == (str(double), "doubling\n", 1)
+        assert done.started_at <= done.completed_at
+        failed = await run(ulak, "fail.py", {"text": "CRASHED and TIMED_OUT"})
+        assert (failed.status, failed.stderr) == (TaskStatus.FAILED, "went wrong\n")
+        assert "ValueError: CRASHED and TIMED_OUT" in failed.error
+        crashed = await run(ulak, "crash.py", cpu=True)
+        assert crashed.status is TaskStatus.CRASHED
+        assert "SIGKILL" in crashed.error
+        for result in (done, failed, crashed):
+            assert await ulak.compute.result(result.task_id) == result
+        with pytest.raises(NotFound) as unknown:
+            await ulak.compute.result(ids.to_uuid(ulak.store.ids.take(ulak.clock.now())))
+        assert not isinstance(unknown.value, Expired)
+        with pytest.raises(NotFound):
+            await ulak.compute.result(uuid.uuid4())
+        with pytest.raises(Expired, match="history_days"):
+            await ulak.compute.result(ids.to_uuid(ids.Ids().take(ulak.clock.now() - 90 * 86_400_000)))
+
+
+async def test_a_failing_task_is_tried_as_often_as_it_says(address, room_root):
+    async with build(address, room_root) as ulak:
+        luck = await run(ulak, "attempt.py", {"failures": 2}, retries=2)
+        assert (luck.status, luck.data, luck.attempts) == (TaskStatus.SUCCESS, 3, 3)
+        none = await run(ulak, "attempt.py", {"failures": 2}, retries=1)
+        assert (none.status, none.attempts) == (TaskStatus.FAILED, 2)
+        assert "not yet" in none.error
+        assert ulak.compute.stats()["metrics"]["output_queue"]["in_memory"] == 0  # the store keeps them, not the engine
+
+
+async def test_a_run_that_takes_too_long_is_ended_and_tried_again(address, room_root, gates):
+    gate = gates("held")
+    async with build(address, room_root) as ulak:
+        late = await run(ulak, "hold.py", held(gate), cpu=True, retries=1, timeout_seconds=0.05)
+        assert (late.status, late.attempts) == (TaskStatus.TIMED_OUT, 2)
+
+
+async def test_a_waiting_task_is_cancelled_at_once(address, room_root):
+    async with build(address, room_root, work=False) as ulak:
+        waiting = await ulak.compute.submit(task("double.py", {"value": 1}))
+        assert await ulak.compute.status(waiting) is TaskStatus.PENDING
+        assert await ulak.compute.result(waiting) is None
+        assert await ulak.compute.cancel(waiting) == "CANCELLED"
+        result = await ulak.compute.result(waiting)
+        assert (result.status, result.error) == (TaskStatus.CANCELLED, "cancelled before it ran")
+        with pytest.raises(Conflict, match="over already"):
+            await ulak.compute.cancel(waiting)
+
+
+@pytest.mark.parametrize("cpu", [True, False], ids=["cpu", "io"])
+async def test_a_running_task_is_cancelled_and_its_worker_ended(address, room_root, gates, cpu):
+    gate = gates("held")
+    async with build(address, room_root) as ulak:
+        running = await ulak.compute.submit(task("hold.py", held(gate), cpu=cpu))
+        pid = await waited(gate)
+        assert await ulak.compute.status(running) is TaskStatus.RUNNING
+        assert await ulak.compute.cancel(running) == "CANCELLING"
+        result = await ulak.compute.result(running, WAIT)
+        assert result.status is TaskStatus.CANCELLED
+    assert not is_alive(pid)
+
+
+async def test_results_that_cannot_be_kept_fail_by_name(address, room_root):
+    async with build(address, room_root) as ulak:
+        odd = await run(ulak, "odd.py", retries=5)
+        assert (odd.status, odd.attempts) == (TaskStatus.FAILED, 1)
+        assert "JSON" in odd.error or "pickled" in odd.error
+        large = await run(ulak, "large.py", {"size": MOST_RESULT_BYTES}, retries=5)
+        assert (large.status, large.attempts) == (TaskStatus.FAILED, 1)
+        assert "at most 1024 are kept" in large.error
+        fitting = await run(ulak, "large.py", {"size": MOST_RESULT_BYTES // 2})
+        assert len(fitting.data) == MOST_RESULT_BYTES // 2
+
+
+async def test_a_batch_is_accepted_whole_or_not_at_all(address, room_root):
+    async with build(address, room_root) as ulak:
+        with pytest.raises(Invalid, match=r"no script 'none.py'"):
+            await ulak.compute.submit_many([task("double.py", {"value": 1}), task("none.py")])
+        assert await ulak.jobs.counts() == {}
+        accepted = await ulak.compute.submit_many([task("double.py", {"value": n}, cpu=n % 2 == 0) for n in range(20)])
+        results = [await ulak.compute.result(identifier, WAIT) for identifier in accepted]
+        assert [result.data["value"] for result in results] == [n * 2 for n in range(20)]
+
+
+async def test_io_does_not_wait_behind_cpu(room_root, gates):
+    gate = gates("held")
+    async with build("memory:", room_root) as ulak:
+        stuck = await ulak.compute.submit_many([task("hold.py", held(gate), cpu=True) for _ in range(10)])
+        await waited(gate)
+        assert (await run(ulak, "double.py", {"value": 1})).is_success
+        for identifier in stuck:
+            await ulak.compute.cancel(identifier)
+
+
+@pytest.mark.parametrize("path", ["../outside.py", "/etc/passwd", "link.py"])
+async def test_a_script_outside_the_root_is_refused(room_root, tmp_path, path):
+    (tmp_path / "outside.py").write_text("result = 1")
+    Path(room_root, "link.py").symlink_to(tmp_path / "outside.py")
+    async with build("memory:", room_root) as ulak:
+        with pytest.raises(Invalid, match="outside"):
+            await ulak.compute.submit(task(path))
+
+
+async def test_what_makes_no_sense_is_refused(room_root):
+    async with build("memory:", room_root) as ulak:
+        with pytest.raises(Invalid, match="at most 100"):
+            await ulak.compute.submit(task("double.py", retries=101))
+        with pytest.raises(Invalid, match="priority 9"):
+            await ulak.compute.submit(task("double.py", priority=9))
+        assert await ulak.compute.submit_many([]) == []
+        assert ulak.compute.stats() == {}
+
+
+async def test_a_job_of_another_kind_is_no_task(room_root):
+    async with build("memory:", room_root) as ulak:
+        other = ids.to_uuid(await ulak.enqueue("something.else"))
+        with pytest.raises(NotFound):
+            await ulak.compute.result(other)
+
+
+def test_the_cause_of_a_death_is_read_only_from_its_beginning():
+    assert read_cause("Permanent: TIMED_OUT after 2 attempt(s): x")[0] is TaskStatus.TIMED_OUT
+    assert read_cause("Permanent: FAILED after 1 attempt(s): CRASHED after 3 attempts")[0] is TaskStatus.FAILED
+    assert read_cause("poison: the process died 3 times while this job was running")[0] is TaskStatus.CRASHED
+    assert read_cause("Permanent: FAILED after 1 attempt(s): x\nstderr: y")[2] == "y"
+
+
+async def test_any_kind_may_run_on_a_process(address, room_root):
+    ulak = build(address, room_root)
+    ulak.handles("heavy.think", lane="process")(where)
+    async with ulak:
+        job = await ulak.enqueue("heavy.think", {"n": 1})
+        await drain(ulak)
+        detail = (await ulak.jobs.get(job)).detail
+    assert detail["pid"] != os.getpid()
+    assert (detail["payload"], detail["attempt"]) == ({"n": 1}, 1)
+
+
+async def test_the_death_of_a_worker_is_a_failed_attempt_of_the_job(room_root):
+    ulak = build("memory:", room_root)
+    ulak.handles("heavy.die", lane="process", max_attempts=2)(die_the_first_time)
+    async with ulak:
+        job = await ulak.enqueue("heavy.die")
+        while (record := await ulak.jobs.get(job)).settled_at is None:
+            ulak.loops.changed.clear()
+            await asyncio.wait_for(ulak.loops.changed.wait(), WAIT)
+    assert (record.status, record.detail, record.attempt) == ("done", 2, 2)
+
+
+async def test_a_handler_that_cannot_be_sent_is_named_at_once(room_root):
+    ulak = build("memory:", room_root)
+
+    @ulak.handles("heavy.nested", lane="process")
+    def nested(job): ...
+
+    async with ulak:
+        job = await ulak.enqueue("heavy.nested")
+        await drain(ulak)
+        record = await ulak.jobs.get(job)
+    assert record.status == "dead"
+    assert "top level" in str(record.detail)
+
+
+async def test_cancelling_a_job_ends_its_process(room_root, gate):
+    ulak = build("memory:", room_root)
+    ulak.handles("heavy.hold", lane="process")(never_returns)
+    async with ulak:
+        job = await ulak.enqueue("heavy.hold", held(gate))
+        await waited(gate)
+        await ulak.jobs.cancel(job)
+        await drain(ulak)
+        assert (await ulak.jobs.get(job)).status == "cancelled"
+
+
+async def test_what_runs_at_a_stop_comes_back(tmp_path, room_root, gate):
+    address = f"sqlite:///{tmp_path}/ulak.db"
+    limits = {"stop_grace_seconds": 0, "stop_cancel_seconds": 5}
+    async with build(address, room_root, worker=limits) as ulak:
+        held_one = await ulak.compute.submit(task("hold.py", held(gate), cpu=True))
+        pid = await waited(gate)
+    assert not is_alive(pid)
+    Path(gate.path).unlink()
+    Path(gate.path).write_text("came back")
+    async with build(address, room_root) as ulak:
+        assert (await ulak.compute.result(held_one, WAIT)).data == "came back"
+
+
+async def test_both_classes_share_one_bound(room_root):
+    async with build("memory:", room_root, work=False, compute={"capacity": 2}) as ulak:
+        await ulak.compute.submit_many([task("double.py", cpu=True), task("double.py")])
+        kinds = {ulak.store.ledger.pool_of(kind) for kind in KINDS.values()}
+        assert kinds == {"compute"}
+        assert ulak.store.ledger.capacity("compute") == 2
