@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +23,8 @@ Problems = list[tuple[str, str]]
 
 def check(request: Request, known_types: frozenset[str]) -> None:
     """Raise one Invalid that names every field that is wrong."""
+    if _is_plain(request, known_types):
+        return
     problems: Problems = []
     _check_type(request, known_types, problems)
     _check_recipient(request, problems)
@@ -29,6 +32,33 @@ def check(request: Request, known_types: frozenset[str]) -> None:
     _check_choices(request, problems)
     if problems:
         raise refusal(problems)
+
+
+def _is_plain(request: Request, known_types: frozenset[str]) -> bool:
+    """The usual request, told by a few quick looks: nothing in it that needs to be looked at more closely."""
+    recipient, body, subject = request.recipient, request.body, request.subject
+    return (
+        request.notification_type in known_types
+        and recipient is not None
+        and recipient.isprintable()
+        and _suits(request.notification_type, recipient)
+        and body is not None
+        and 0 < len(body) <= MOST_BODY
+        and not body.isspace()
+        and "\x00" not in body
+        and (subject is None or (len(subject) <= MOST_SUBJECT and subject.isprintable()))
+        and (request.priority is None or request.priority in PRIORITIES)
+        and request.template is request.html is request.variables is request.order_key is None
+        and request.expires_at is request.send_at is request.on_uncertain is None
+    )
+
+
+@lru_cache(maxsize=4096)
+def _suits(notification_type: str | None, recipient: str) -> bool:
+    """Whether this is somebody whom that type can reach. The same ones are asked about again and again."""
+    problems: Problems = []
+    _check_recipient(Request(notification_type, recipient), problems)
+    return not problems
 
 
 def refusal(problems: Problems) -> Invalid:
@@ -121,9 +151,15 @@ def line_of(notification: Notification, order_key: str | None, slots_per_destina
     if order_key is not None:
         return f"order:{order_key}", 1
     if notification.notification_type == "WEBHOOK":
-        parts = urlsplit(notification.recipient)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"[:200], slots_per_destination
+        return _destination(notification.recipient), slots_per_destination
     return None, 1
+
+
+@lru_cache(maxsize=4096)
+def _destination(url: str) -> str:
+    """Whose server it is: scheme, host and port."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"[:200]
 
 
 def explain(document: Any) -> Problems:

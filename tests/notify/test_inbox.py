@@ -1,0 +1,105 @@
+"""The inbox of IN_APP: a list per recipient, what is unread, and a stream that misses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+from tests.notify.conftest import build
+from ulak.notify import inbox
+from ulak.notify.model import Notification
+from ulak.notify.stream import InboxStream
+from ulak.testing import drain
+
+
+def stream_of(ulak):
+    return InboxStream(lambda: ulak.store, ulak.loops.watching)
+
+
+async def send(ulak, *bodies, to="ada"):
+    for body in bodies:
+        await ulak.notify.send("IN_APP", to, body, subject="S", metadata={"n": 1})
+    await drain(ulak)
+
+
+async def test_an_in_app_notification_is_in_the_inbox_when_it_is_delivered(make):
+    async with make() as ulak:
+        await send(ulak, "one", "two")
+        await send(ulak, "other", to="bob")
+        items = await ulak.notify.inbox("ada")
+        assert [item.body for item in items] == ["two", "one"]
+        assert (items[0].subject, items[0].metadata, items[0].read_at) == ("S", {"n": 1}, None)
+        assert await ulak.notify.unread("ada") == 2
+        older = await ulak.notify.inbox("ada", before=items[0].id)
+        assert [item.body for item in older] == ["one"]
+
+
+async def test_items_are_marked_read_one_by_one_or_all_at_once(make):
+    async with make() as ulak:
+        first = await ulak.notify.send("IN_APP", "ada", "one")
+        await send(ulak, "two", "three")
+        assert await ulak.notify.mark_read("bob", first) == 0
+        assert await ulak.notify.mark_read("ada", first) == 1
+        assert await ulak.notify.mark_read("ada", first) == 0
+        assert [item.body for item in await ulak.notify.inbox("ada", unread_only=True)] == ["three", "two"]
+        assert await ulak.notify.mark_read("ada") == 2
+        assert await ulak.notify.unread("ada") == 0
+
+
+async def test_a_delivery_that_is_repeated_stays_one_item(make):
+    async with make() as ulak:
+        await send(ulak, "one")
+        (item,) = await ulak.notify.inbox("ada")
+        view = (await ulak.notify.list())[0]
+        kept = await ulak.jobs.get(view.job)
+        again = Notification("IN_APP", "ada", "one", metadata=kept.payload["metadata"])
+        await ulak.store.write(inbox.add, identifier=item.id, created_at=item.created_at, notification=again)
+        assert len(await ulak.notify.inbox("ada")) == 1
+
+
+async def test_old_items_are_pruned(make):
+    async with make() as ulak:
+        await send(ulak, "old")
+        ulak.clock.advance(91 * 86_400)
+        await send(ulak, "new")
+        await ulak.store.write(inbox.prune, 90 * 86_400_000)
+        assert [item.body for item in await ulak.notify.inbox("ada")] == ["new"]
+
+
+async def test_a_stream_tells_what_is_new_and_only_to_its_recipient(address):
+    async with build(address, None) as ulak, asyncio.timeout(20):
+        async with aclosing(stream_of(ulak).follow("ada", None)) as news:
+            assert (await anext(news))[1] is None
+            await ulak.notify.send("IN_APP", "bob", "not for ada")
+            await ulak.notify.send("IN_APP", "ada", "for ada")
+            _, item = await anext(news)
+            assert item.body == "for ada"
+
+
+async def test_a_stream_is_resumed_where_it_broke_off_without_loss(address):
+    async with build(address, None) as ulak, asyncio.timeout(60):
+        seen, cursor = [], None
+        sending = asyncio.create_task(send_slowly(ulak, 40))
+        while len(seen) < 40:
+            async with aclosing(stream_of(ulak).follow("ada", cursor)) as news:
+                taken = 0
+                async for cursor, item in news:
+                    seen += [] if item is None else [item.body]
+                    taken += item is not None
+                    if taken == 7 or len(seen) == 40:
+                        break  # the line breaks here, in the middle of things
+        await sending
+    assert sorted(seen, key=int) == [str(number) for number in range(40)]
+
+
+async def send_slowly(ulak, number):
+    for body in range(number):
+        await ulak.notify.send("IN_APP", "ada", str(body))
+
+
+async def test_a_cursor_from_the_future_waits_for_what_is_new(make_in_memory):
+    async with make_in_memory() as ulak, asyncio.timeout(10):
+        async with aclosing(stream_of(ulak).follow("ada", 1 << 40)) as news:
+            await anext(news)
+            await send(ulak, "one")
+            assert (await anext(news))[1].body == "one"

@@ -1,0 +1,213 @@
+"""WEBHOOK against a real receiver: every status, endpoints and their secrets, bulkheads, what breaks in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from aiohttp import web
+
+from tests.notify.conftest import build
+from ulak import NotFound, Refused
+from ulak.channels.signature import BadSignature, Secret, verify
+from ulak.testing import advance, drain
+
+LOCAL = {"allow": ["127.0.0.0/8"]}
+
+
+def hooking(clock, **webhook):
+    return build("memory:", clock, channels={"webhook": {**LOCAL, **webhook}})
+
+
+async def sent(ulak, url, **fields):
+    identifier = await ulak.notify.send("WEBHOOK", url, "Hello", **fields)
+    await drain(ulak)
+    return await ulak.notify.get(identifier)
+
+
+STATUSES = (
+    *((status, "DELIVERED") for status in (200, 201, 202, 204, 206, 299)),
+    *((status, "FAILED") for status in (301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 409, 410, 413, 418, 422)),
+    *((status, "RETRYING") for status in (408, 425, 429, 500, 501, 502, 503, 504, 599)),
+)
+
+
+@pytest.mark.parametrize(("status", "outcome"), STATUSES)
+async def test_the_answers_status_decides(receiver, clock, status, outcome):
+    hooks = await receiver()
+    async with hooking(clock) as ulak:
+        view = await sent(ulak, f"{hooks.url}/status/{status}")
+    assert (view.status, view.uncertain_attempts) == (outcome, 0)
+    assert len(hooks.requests) == 1
+
+
+async def test_a_redirect_is_not_followed(receiver, clock):
+    hooks = await receiver()
+    hooks.headers["Location"] = f"{hooks.url}/status/200"
+    async with hooking(clock) as ulak:
+        assert (await sent(ulak, f"{hooks.url}/status/302")).status == "FAILED"
+    assert [request.path for request in hooks.requests] == ["/status/302"]
+
+
+async def test_retry_after_is_kept_to_but_not_for_ever(receiver, clock):
+    hooks = await receiver()
+    hooks.headers["Retry-After"] = "999999"
+    async with hooking(clock, retry_after_cap_seconds=120) as ulak:
+        view = await sent(ulak, f"{hooks.url}/status/503")
+        assert view.send_at - clock.now() == 120_000
+
+
+async def test_an_endpoint_that_is_gone_is_switched_off_until_it_is_enabled(receiver, clock):
+    hooks = await receiver()
+    url = f"{hooks.url}/status/410"
+    async with hooking(clock) as ulak:
+        assert (await sent(ulak, url)).status == "FAILED"
+        again = await sent(ulak, url)
+        assert (again.status, "switched off" in again.detail) == ("FAILED", True)
+        assert len(hooks.requests) == 1
+        (endpoint,) = await ulak.notify.endpoints.all()
+        assert (endpoint.url, endpoint.reason) == (url, "it answered 410 Gone")
+        await ulak.notify.endpoints.enable(url)
+        await sent(ulak, url)
+        assert len(hooks.requests) == 2
+
+
+async def test_a_registered_endpoint_gets_signed_messages_and_rotation_overlaps(receiver, clock):
+    hooks = await receiver()
+    url = f"{hooks.url}/status/200"
+    async with hooking(clock) as ulak:
+        await sent(ulak, url)
+        old = await ulak.notify.endpoints.register(url)
+        await sent(ulak, url)
+        new = await ulak.notify.endpoints.register(url)
+        await sent(ulak, url)
+        clock.advance(86_401)
+        await sent(ulak, url)
+    unsigned, by_old, by_both, by_new = hooks.requests
+    assert "webhook-signature" not in {name.lower() for name in unsigned.headers}
+    assert fits(by_old, old)
+    assert fits(by_both, old)
+    assert fits(by_both, new)
+    assert fits(by_new, new)
+    assert not fits(by_new, old)
+
+
+def fits(request, secret):
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    try:
+        return verify([Secret(secret)], headers, request.body, int(headers["webhook-timestamp"]) * 1000)
+    except BadSignature:
+        return ""
+
+
+async def test_unknown_endpoints_are_told(clock):
+    async with hooking(clock) as ulak:
+        for verb in (ulak.notify.endpoints.enable, ulak.notify.endpoints.forget):
+            with pytest.raises(NotFound, match="no such endpoint"):
+                await verb("https://example.org/hook")
+
+
+async def test_a_receiver_that_hangs_up_in_the_middle_leaves_it_uncertain(receiver, clock):
+    hooks = await receiver()
+
+    async def hang_up(request):
+        request.transport.abort()
+        return web.Response()
+
+    hooks.answer = hang_up
+    async with hooking(clock) as ulak:
+        held = await sent(ulak, f"{hooks.url}/drop", on_uncertain="hold")
+        resent = await sent(ulak, f"{hooks.url}/drop")
+    assert (held.status, held.uncertain_attempts) == ("HELD", 1)
+    assert (resent.status, resent.uncertain_attempts) == ("RETRYING", 1)
+
+
+async def test_a_body_that_never_ends_does_not_matter_once_the_status_is_there(receiver, clock):
+    hooks = await receiver()
+
+    async def trickle(request):
+        response = web.StreamResponse(status=200)
+        await response.prepare(request)
+        for _ in range(200):
+            await response.write(b"x" * 1024)
+        return response
+
+    hooks.answer = trickle
+    async with hooking(clock) as ulak:
+        assert (await sent(ulak, f"{hooks.url}/slow")).status == "DELIVERED"
+
+
+async def test_a_receiver_that_never_answers_is_uncertain_after_its_time(receiver, clock):
+    hooks, never = await receiver(), asyncio.Event()
+
+    async def wait(request):
+        await never.wait()
+        return web.Response()
+
+    hooks.answer = wait
+    async with hooking(clock, timeout_seconds=0.1) as ulak:
+        view = await sent(ulak, f"{hooks.url}/never")
+        never.set()
+    assert (view.status, view.uncertain_attempts) == ("RETRYING", 1)
+
+
+async def test_a_private_address_is_not_called(receiver, clock):
+    hooks = await receiver()
+    async with build("memory:", clock) as ulak:
+        view = await sent(ulak, f"{hooks.url}/status/200")
+    assert (view.status, hooks.requests) == ("FAILED", [])
+    assert "channels.webhook.allow" in view.detail
+
+
+async def test_one_destination_has_so_many_requests_at_once_and_no_more(receiver, clock):
+    hooks, go = await receiver(), asyncio.Event()
+    here = most = 0
+
+    async def count(request):
+        nonlocal here, most
+        here += 1
+        most = max(most, here)
+        if here == 3:
+            go.set()
+        await go.wait()
+        here -= 1
+        return web.Response()
+
+    hooks.answer = count
+    async with hooking(clock, slots_per_destination=3) as ulak:
+        for _ in range(12):
+            await ulak.notify.send("WEBHOOK", f"{hooks.url}/count", "Hello")
+        await drain(ulak)
+    assert (most, len(hooks.requests)) == (3, 12)
+
+
+async def test_a_dead_destination_trips_its_breaker_and_leaves_the_others_alone(receiver, clock):
+    hooks = await receiver()
+    dead = "http://127.0.0.1:9/hook"
+    async with hooking(clock, retry_first_seconds=1, retry_cap_seconds=1) as ulak:
+        for _ in range(20):
+            await ulak.notify.send("WEBHOOK", dead, "Hello")
+        for _ in range(6):
+            await advance(ulak, 2)
+        assert ulak.telemetry.counters[("breaker_stops", "notify.webhook", "")] > 0
+        assert (await sent(ulak, f"{hooks.url}/status/200")).status == "DELIVERED"
+        statuses = {view.status for view in await ulak.notify.list(limit=100) if view.recipient == dead}
+    assert statuses <= {"RETRYING", "WAITING"}
+
+
+async def test_the_body_of_a_webhook_names_the_notification_and_not_the_recipient(receiver, clock):
+    hooks = await receiver()
+    async with hooking(clock) as ulak:
+        view = await sent(ulak, f"{hooks.url}/status/200?token=planted", subject="S", metadata={"a": 1})
+    body = json.loads(hooks.requests[0].body)
+    assert (body["id"], body["body"], body["subject"], body["metadata"]) == (view.id, "Hello", "S", {"a": 1})
+    assert "planted" not in hooks.requests[0].body.decode()
+
+
+async def test_a_full_room_is_refused_whatever_the_type(clock):
+    sections = {"notify": {"capacity": 1, "admission": "reject"}, "channels": {"webhook": LOCAL}}
+    async with build("memory:", clock, work=False, **sections) as ulak:
+        await ulak.notify.send("WEBHOOK", "https://example.org/hook", "1")
+        with pytest.raises(Refused):
+            await ulak.notify.send("IN_APP", "ada", "2")
