@@ -1,4 +1,4 @@
-"""Requests made from the OpenAPI description, right and wrong ones: every answer is described, and none is our failure."""
+"""Requests made from the OpenAPI description, right and wrong ones: every answer is described, none is our failure."""
 
 from __future__ import annotations
 
