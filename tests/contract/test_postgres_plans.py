@@ -122,7 +122,10 @@ async def _entries_walked(bench: Bench, floor: int | None) -> int:
 
 
 def _claim_above(tx: Tx, floor: int | None) -> None:
-    rows = tx.all(sql.claim_jobs, **(CLAIM | {"floor": tx.floor("mail", 2) if floor is None else floor}))
+    """With None, from the floor that the store keeps."""
+    assert isinstance(tx, PostgresTx)
+    kept = tx._floors.begin(("mail", 2))
+    rows = tx.all(sql.claim_jobs, **(CLAIM | {"floor": kept if floor is None else floor}))
     assert len(rows) == 100
 
 
@@ -148,16 +151,22 @@ def _statements() -> list[tuple[str, str]]:
         names = {
             entry.name.split(".")[0]
             for entry in (resources.files(package) / "queries").iterdir()
-            if entry.name.endswith(".sql")
+            if entry.name.endswith(".sql") and not entry.name.endswith(".sqlite.sql")
         }
         found += [(package, name) for name in sorted(names)]
     return found
 
 
+# Steps of SQLite's claim, which its own transaction runs; PostgreSQL's is one statement.
+ONLY_SQLITE = {("ulak.spine", name) for name in ("find_ready", "lease_jobs", "read_claimed")}
+
+
 def test_every_statement_is_understood_by_postgresql(database):
-    assert {("ulak.spine", "claim_jobs")} < set(_statements())
+    assert {("ulak.spine", "claim_jobs")} | ONLY_SQLITE < set(_statements())
     connection = connect(database)
-    misunderstood = [found for found in _statements() if not _is_understood(connection, *found)]
+    misunderstood = [
+        found for found in _statements() if found not in ONLY_SQLITE and not _is_understood(connection, *found)
+    ]
     connection.close()
     assert misunderstood == []
 

@@ -95,15 +95,10 @@ def _claim_kind(tx: Tx, owner: int, want: Want, room: int, rotation: Rotation, a
         limit = min(number, room)
         if limit <= 0 or (want.kind, prio) in answer.dry:
             continue
-        rows = tx.all(
-            sql.claim_jobs, owner=owner, kind=want.kind, prio=prio, n=limit, now=tx.now, floor=tx.floor(want.kind, prio)
-        )
-        taken = sorted(map(Lease._make, rows))
+        taken = tx.claim(owner, want.kind, prio, limit)
         answer.leases.extend(taken)
-        if taken:
-            tx.took(want.kind, prio, taken[-1].id)
-        room -= len(rows)
-        if len(rows) < limit:
+        room -= len(taken)
+        if len(taken) < limit:
             answer.dry.append((want.kind, prio))
     return room
 

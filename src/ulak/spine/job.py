@@ -94,7 +94,7 @@ class Row(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """A claimed job as the store hands it out. The order is that of claim_jobs.sql."""
+    """A claimed job as the store hands it out. The order is that of read_claimed.sql and claim_jobs.postgres.sql."""
 
     id: int
     epoch: int
@@ -106,7 +106,7 @@ class Lease(NamedTuple):
     accepted_at: int
     due_at: int
     expires_at: int | None
-    payload: bytes
+    payload: Any  # a JSON document, as text or as bytes
 
 
 class Job(msgspec.Struct):

@@ -1,4 +1,7 @@
-"""Named SQL statements, one per file: `claim_jobs.sql`, and `claim_jobs.postgres.sql` where the dialects differ."""
+"""Named SQL statements, one per file: `find_due.sql`, and `find_due.postgres.sql` where the dialects differ.
+
+A statement that only one of them needs has only that file: `claim_jobs.postgres.sql`, `find_ready.sqlite.sql`.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,17 @@ class Query:
 
 def _load(package: str, name: str) -> Query:
     folder = resources.files(package) / "queries"
-    shared = folder / f"{name}.sql"
-    own = folder / f"{name}.postgres.sql"
-    sqlite = shared.read_text() if shared.is_file() else ""
-    postgres = own.read_text() if own.is_file() else sqlite
-    if not postgres:
+
+    def text(ending: str) -> str:
+        file = folder / f"{name}{ending}"
+        return _COMMENT.sub("", file.read_text()).strip() if file.is_file() else ""
+
+    shared = text(".sql")
+    sqlite, postgres = text(".sqlite.sql") or shared, text(".postgres.sql") or shared
+    if not sqlite and not postgres:
         raise LookupError(f"no query {name!r} in {package}.queries")
-    postgres = _COMMENT.sub("", postgres)
     names = tuple(dict.fromkeys(_PARAMETER.findall(postgres)))
-    return Query(
-        name, _COMMENT.sub("", sqlite).strip(), _PARAMETER.sub(r"%(\1)s", postgres.replace("%", "%%")).strip(), names
-    )
+    return Query(name, sqlite, _PARAMETER.sub(r"%(\1)s", postgres.replace("%", "%%")), names)
 
 
 class Queries:

@@ -49,7 +49,7 @@ def rescue(tx: Tx, lost: Lost) -> int:
 
 
 def _hold(tx: Tx, identifier: int, deaths: int, *, hold: bool) -> None:
-    (row,) = map(Leased._make, tx.all(sql.read_leased, ids=[identifier]))
+    (row,) = tx.records(sql.read_leased, Leased, ids=[identifier])
     if hold:
         bury(
             tx,

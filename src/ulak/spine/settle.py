@@ -79,7 +79,7 @@ def _detail(one: Settlement) -> str | None:
 
 
 def _settle_by_type(tx: Tx, settlements: Sequence[Settlement]) -> set[tuple[int, int]]:
-    rows = {row.id: row for row in map(Leased._make, tx.all(sql.read_leased, ids=[one.id for one in settlements]))}
+    rows = {row.id: row for row in tx.records(sql.read_leased, Leased, ids=[one.id for one in settlements])}
     ours = [(one, row) for one in settlements if (row := rows.get(one.id)) is not None and row.epoch == one.epoch]
     by_type: defaultdict[type, list[tuple[Settlement, Leased]]] = defaultdict(list)
     for pair in ours:
@@ -97,7 +97,7 @@ def finish_expired(tx: Tx, leases: Iterable[Lease]) -> None:
     """Drop and count claimed jobs that are too old to run."""
     late = [Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, Cancel()) for one in leases]
     tx.lock_keys(sorted({one.key for one in late if one.key is not None}))
-    rows = [Leased._make(row) for row in tx.all(sql.read_leased, ids=[one.id for one in late])]
+    rows = tx.records(sql.read_leased, Leased, ids=[one.id for one in late])
     leave(tx, Word.EXPIRED, rows, {})
 
 

@@ -11,12 +11,13 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from ulak.clock import Clock
 from ulak.ids import Ids
-from ulak.spine.job import Row
+from ulak.spine.job import Lease, Row
 from ulak.spine.query import Query
 
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
+N = TypeVar("N", bound=tuple[Any, ...])
 
 Event = tuple[str, int, str, Any]
 
@@ -122,6 +123,14 @@ class Tx(ABC):
         """Run an update for each row."""
 
     @abstractmethod
+    def records(self, query: Query, shape: type[N], /, **parameters: Any) -> list[N]:
+        """Run a statement and fetch its rows as values of a named tuple's type."""
+
+    @abstractmethod
+    def claim(self, owner: int, kind: str, prio: int, limit: int) -> list[Lease]:
+        """Lease up to so many ready jobs of a level to an owner, oldest first."""
+
+    @abstractmethod
     def lock_keys(self, keys: Sequence[str]) -> None:
         """Hold the given keys until the commit, where more than one writer is possible."""
 
@@ -161,13 +170,6 @@ class Tx(ABC):
 
     def leave(self, kind: str, number: int) -> None:
         self.buffers.room[self.ledger.pool_of(kind)] += number
-
-    def floor(self, kind: str, prio: int) -> int:
-        """No job of this level up to this id is ready, as far as is known."""
-        return 0
-
-    def took(self, kind: str, prio: int, highest: int) -> None:  # noqa: B027 - only where floors are kept
-        """A claim took all that was ready up to this id."""
 
 
 class Listener(Protocol):

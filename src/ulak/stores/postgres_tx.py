@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from psycopg import Cursor
 
 from ulak.ids import Ids
+from ulak.spine.job import Lease
 from ulak.spine.query import Queries, Query
-from ulak.spine.store import Tx
+from ulak.spine.store import N, Tx
 from ulak.stores.postgres_arrays import packers
 from ulak.stores.postgres_credits import Credits
 from ulak.stores.postgres_floors import Floors, Level
@@ -70,6 +71,10 @@ class PostgresTx(Tx):
         self._execute(query, parameters)
         return self._cursor.fetchall()
 
+    def records(self, query: Query, shape: type[N], /, **parameters: Any) -> list[N]:
+        make: Any = shape
+        return [make(*row) for row in self.all(query, **parameters)]
+
     def run(self, query: Query, **parameters: Any) -> int:
         self._execute(query, parameters)
         return self._cursor.rowcount
@@ -106,11 +111,14 @@ class PostgresTx(Tx):
 
     # Claims
 
-    def floor(self, kind: str, prio: int) -> int:
-        return self._floors.begin((kind, prio))
-
-    def took(self, kind: str, prio: int, highest: int) -> None:
-        self.taken[(kind, prio)] = max(highest, self.taken.get((kind, prio), 0))
+    def claim(self, owner: int, kind: str, prio: int, limit: int) -> list[Lease]:
+        floor = self._floors.begin((kind, prio))
+        leases = sorted(
+            self.records(sql.claim_jobs, Lease, owner=owner, kind=kind, prio=prio, n=limit, now=self.now, floor=floor)
+        )
+        if leases:
+            self.taken[(kind, prio)] = max(leases[-1].id, self.taken.get((kind, prio), 0))
+        return leases
 
     # Room
 

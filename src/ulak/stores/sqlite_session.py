@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -14,8 +15,9 @@ from ulak import codec
 from ulak.clock import Clock
 from ulak.errors import Conflict, Invalid, Unavailable
 from ulak.ids import Ids, made_at
+from ulak.spine.job import Lease
 from ulak.spine.query import Queries, Query
-from ulak.spine.store import Ledger, Tx
+from ulak.spine.store import Ledger, N, Tx
 from ulak.stores.writer import BatchFailed, CommitUnknown, Fatal
 
 sql = Queries("ulak.spine")
@@ -48,11 +50,29 @@ class SqliteTx(Tx):
                 start += size
         return found
 
+    def records(self, query: Query, shape: type[N], /, **parameters: Any) -> list[N]:
+        """The statement packs its rows into one JSON text: fetched one by one, each would give the lock away."""
+        (packed,) = self._connection.execute(query.sqlite, _bound(parameters)).fetchone()
+        found: list[N] = _decoder_of(shape).decode(packed)
+        return found
+
+    def claim(self, owner: int, kind: str, prio: int, limit: int) -> list[Lease]:
+        (ids,) = self._connection.execute(sql.find_ready.sqlite, {"kind": kind, "prio": prio, "n": limit}).fetchone()
+        if ids == "[]":
+            return []
+        self._connection.execute(sql.lease_jobs.sqlite, {"owner": owner, "now": self.now, "ids": ids})
+        return sorted(self.records(sql.read_claimed, Lease, ids=ids))
+
     def each(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
         self._connection.executemany(_positional(query.sqlite), rows)
 
     def lock_keys(self, keys: Sequence[str]) -> None:
         """There is one writer: every key is held already."""
+
+
+@lru_cache
+def _decoder_of(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
 
 
 def _bound(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -1,2 +1,3 @@
-SELECT id, epoch, kind, key, slot, prio, attempt, crashes, continuation, started_at, cancelled_at
-FROM job WHERE state = 2 AND id IN (SELECT value FROM json_each(:ids))
+SELECT json_group_array(json_array(
+  id, epoch, kind, key, slot, prio, attempt, crashes, continuation, started_at, cancelled_at
+)) FROM job WHERE state = 2 AND id IN (SELECT value FROM json_each(:ids))
