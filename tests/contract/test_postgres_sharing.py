@@ -20,6 +20,12 @@ from ulak.stores.migrate import postgres_version
 pytestmark = pytest.mark.postgres
 
 
+END_OTHERS = """
+SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+
+
 @pytest.fixture
 async def two(opened, database):
     """Two benches on one database, and the database's address for a third look."""
@@ -67,6 +73,17 @@ async def test_a_commit_here_wakes_the_worker_there(two):
     await first.add(prio=1)
     await second.ears.until(lambda: ("mail", 1) in second.ears.ready)
     assert len(await second.claim()) == 1
+
+
+async def test_words_are_heard_again_after_the_connections_broke(two, database):
+    first, second = two
+    query(
+        database,
+        END_OTHERS,
+    )
+    while ("mail", 1) not in second.ears.ready:  # a word that falls into the gap is lost, and that is allowed
+        await first.add(prio=1)
+    assert await second.claim() != []
 
 
 async def test_a_deadline_set_here_is_known_there(two):
