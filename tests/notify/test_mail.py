@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import email
 import email.policy
 
 import pytest
 
 from tests.notify.conftest import build
+from ulak import Invalid
 from ulak.testing import advance, drain
 
 
@@ -120,10 +122,8 @@ async def test_the_same_letter_is_recognisable_when_it_is_sent_twice(mail_server
 async def test_no_header_can_be_smuggled_in(mail_server, clock, fields):
     server = await mail_server()
     async with mailing(server.port, clock) as ulak:
-        try:
+        with contextlib.suppress(Invalid):  # told at once where it can be, else when the letter is written
             await ulak.notify.send("EMAIL", "ada@example.org", "Hello", **fields)
-        except Exception as error:
-            assert "subject" in str(error)
         await drain(ulak)
         assert [view.status for view in await ulak.notify.list()] in ([], ["FAILED"])
     assert server.letters == []

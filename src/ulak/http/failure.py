@@ -78,7 +78,7 @@ def answer_to(error: BaseException) -> tuple[int, Problem, dict[str, str]]:
 def _fields(error: BaseException) -> list[Field] | None:
     if not isinstance(error, errors.Invalid):
         return None
-    return [Field(to_camel(name), mask_text(text)) for name, text in error.fields]
+    return [Field(to_camel(name) if "_" in name else name, mask_text(text)) for name, text in error.fields]
 
 
 def _headers(status: int, error: BaseException) -> dict[str, str]:

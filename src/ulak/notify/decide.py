@@ -88,7 +88,7 @@ def _check_recipient(request: Request, problems: Problems) -> None:
         problems.append(("recipient", f"must have at most {MOST_RECIPIENT} characters and no control characters"))
     elif request.notification_type == "EMAIL" and not _looks_like_address(recipient):
         problems.append(("recipient", "must be an e-mail address for EMAIL"))
-    elif request.notification_type == "WEBHOOK" and not _looks_like_url(recipient):
+    elif request.notification_type == "WEBHOOK" and not looks_like_url(recipient):
         problems.append(("recipient", "must be an http or https URL for WEBHOOK"))
 
 
@@ -97,7 +97,7 @@ def _looks_like_address(text: str) -> bool:
     return bool(at and local and domain) and " " not in text and len(text) <= 320
 
 
-def _looks_like_url(text: str) -> bool:
+def looks_like_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from ulak import codec
 from ulak.channels.signature import Secret, new_secret
-from ulak.errors import NotFound
+from ulak.errors import Invalid, NotFound
+from ulak.notify.decide import looks_like_url
 from ulak.spine.query import Queries
 from ulak.spine.store import Store, Tx
 
@@ -107,6 +108,8 @@ class Endpoints:
 
     async def register(self, url: str, secret: str | None = None) -> str:
         """Make an endpoint known or rotate its secret; answers the secret, which is shown this once."""
+        if not looks_like_url(url):
+            raise Invalid("an endpoint is an http or https URL", fields=[("url", "must be an http or https URL")])
         endpoint, text = await self._store().write(register, url, secret)
         self._known[url] = endpoint
         return text

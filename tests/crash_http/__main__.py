@@ -1,0 +1,80 @@
+"""`python -m tests.crash_http [--kills N] [--store sqlite|postgres|both]`: kill real servers and workers under load."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from tests.crash_http.run import Report, Run
+
+console = Console()
+
+
+def main() -> int:
+    options = _parse()
+    stores = ["sqlite", "postgres"] if options.store == "both" else [options.store]
+    reports = {store: _run(store, options.kills, options.seed) for store in stores}
+    console.print(_table(reports))
+    if options.json is not None:
+        options.json.write_text(json.dumps({store: asdict(one) for store, one in reports.items()}, indent=2) + "\n")
+    return int(not all(report.is_clean for report in reports.values()))
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash_http", description=__doc__)
+    parser.add_argument("--kills", type=int, default=1000, help="on each store (1000)")
+    parser.add_argument("--store", choices=["sqlite", "postgres", "both"], default="both")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    return parser.parse_args()
+
+
+def _run(store: str, kills: int, seed: int) -> Report:
+    with place(store) as (address, folder), Progress(console=console) as bar:
+        task = bar.add_task(store, total=kills)
+        run = Run(address, folder, seed)
+        return asyncio.run(run.go(kills, lambda done: bar.update(task, completed=done)))
+
+
+@contextlib.contextmanager
+def place(store: str) -> Iterator[tuple[str, Path]]:
+    """The address of an empty store, and a folder for the log."""
+    with tempfile.TemporaryDirectory(prefix="ulak-crash-") as folder:
+        if store == "sqlite":
+            yield f"sqlite:///{folder}/ulak.db", Path(folder)
+            return
+        from tests.postgres_server import fresh_database  # a server starts only for those who ask
+
+        with fresh_database() as address:
+            yield address, Path(folder)
+
+
+def _table(reports: dict[str, Report]) -> Table:
+    table = Table(title="What the kills cost, over HTTP")
+    table.add_column("")
+    for store in reports:
+        table.add_column(store, justify="right")
+    for name in asdict(next(iter(reports.values()))):
+        table.add_row(name.replace("_", " "), *(_shown(getattr(report, name)) for report in reports.values()))
+    return table
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return str(len(value))
+    return ", ".join(f"{name} {number}" for name, number in value.items()) if isinstance(value, dict) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
