@@ -1,4 +1,4 @@
-"""The client: posts over HTTP without a pause, keeps every 202 that it has seen, and asks again where it has seen none."""
+"""The client: posts over HTTP without a pause, keeps every 202 it has seen, and asks again where it has seen none."""
 
 from __future__ import annotations
 

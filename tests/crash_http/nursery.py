@@ -1,4 +1,4 @@
-"""Starts `ulak` processes quickly: one process has loaded everything and forks; each child is a real `ulak` of its own."""
+"""Starts `ulak` processes quickly: one process has loaded everything and forks; each child is a real `ulak`."""
 
 from __future__ import annotations
 
