@@ -1,0 +1,106 @@
+"""Lanes: async on the loop, threads for blocking code."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from ulak import Backoff, Done, Invalid, NewJob, Permanent
+from ulak.testing import advance, drain
+
+
+async def test_a_blocking_handler_runs_in_a_thread_and_its_answer_counts(make):
+    ulak = make()
+    threads = set()
+
+    @ulak.handles("file.read", lane="thread")
+    def read(job):
+        threads.add(threading.current_thread().name)
+        if job.payload == 3:
+            raise Permanent("no such file")
+        return Done({"bytes": job.payload})
+
+    async with ulak:
+        ids = await ulak.enqueue_many([NewJob("file.read", n) for n in range(5)])
+        await drain(ulak)
+        records = [await ulak.jobs.get(job) for job in ids]
+    assert [record.status for record in records] == ["done", "done", "done", "dead", "done"]
+    assert records[1].detail == {"bytes": 1}
+    assert all(name.startswith("ulak-thread") for name in threads)
+
+
+async def test_no_more_blocking_handlers_run_than_there_are_threads(make):
+    ulak = make(worker={"threads": 3})
+    release, running, most = threading.Event(), [], []
+
+    @ulak.handles("file.read", lane="thread", concurrency=100)
+    def read(job):
+        running.append(job.id)
+        most.append(len(running))
+        release.wait(10)
+        running.remove(job.id)
+
+    async with ulak:
+        await ulak.enqueue_many([NewJob("file.read") for _ in range(12)])
+        while len(running) < 3:
+            await asyncio.sleep(0.001)
+        assert (await ulak.jobs.counts())["file.read"]["ready"] == 9
+        release.set()
+        await drain(ulak)
+    assert max(most) == 3
+
+
+async def test_a_blocking_handler_that_takes_too_long_is_given_up_and_its_late_result_ignored(make):
+    ulak = make()
+    release, started = threading.Event(), threading.Event()
+
+    @ulak.handles("file.read", lane="thread", timeout_seconds=5, backoff=Backoff(10, jitter=0))
+    def read(job):
+        started.set()
+        if job.attempt == 1:
+            release.wait(10)
+            return Done("late")
+        return Done("in time")
+
+    async with ulak:
+        job = await ulak.enqueue("file.read")
+        while not started.is_set():
+            await asyncio.sleep(0.001)
+        ulak.clock.advance(6)
+        while (await ulak.jobs.get(job)).status == "running":
+            await asyncio.sleep(0.001)
+        release.set()
+        await advance(ulak, 10)
+        record = await ulak.jobs.get(job)
+    assert (record.status, record.detail, record.attempt) == ("done", "in time", 2)
+
+
+def test_a_handler_that_does_not_fit_its_lane_is_refused_at_once(make):
+    ulak = make()
+    with pytest.raises(Invalid, match="plain function"):
+        ulak.handles("a.b")(lambda job: None)
+    with pytest.raises(Invalid, match="can't run in the thread lane"):
+
+        @ulak.handles("a.b", lane="thread")
+        async def handle(job):
+            """Async in the wrong lane."""
+
+
+async def test_blocking_and_async_handlers_do_not_wait_for_each_other(make, recorder):
+    ulak = make(worker={"threads": 1})
+    release = threading.Event()
+
+    @ulak.handles("file.read", lane="thread")
+    def read(_):
+        release.wait(10)
+
+    recorder.on(ulak, "mail.send")
+    async with ulak:
+        await ulak.enqueue_many([NewJob("file.read")] * 3)
+        await ulak.enqueue_many([NewJob("mail.send", n) for n in range(10)])
+        while len(recorder.jobs) < 10:
+            await asyncio.sleep(0)
+        release.set()
+        await drain(ulak)

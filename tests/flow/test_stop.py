@@ -1,0 +1,193 @@
+"""Stopping: claim no more, hand back what has not started, wait, cancel, wait again, report; never longer than that."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from tests.flow.conftest import build
+from tests.flow.stores import nothing_is_claimed
+from ulak import NewJob, Unavailable
+from ulak.testing import drain
+
+GRACE = {"stop_grace_seconds": 30, "stop_cancel_seconds": 10}
+
+
+async def pass_time(clock, until, most=100):
+    """Move the clock second by second until something is done; answers the seconds that it took."""
+    for second in range(most):
+        for _ in range(20):
+            await asyncio.sleep(0.0005)
+            if until.done():
+                return second
+        clock.advance(1)
+    raise AssertionError(f"not done after {most} seconds of the clock")
+
+
+async def test_what_runs_may_finish_within_the_grace(make, recorder):
+    ulak = make(worker=GRACE)
+    recorder.on(ulak, "mail.send", concurrency=5)
+    recorder.release = asyncio.Event()
+    await ulak.open()
+    await ulak.enqueue_many([NewJob("mail.send", n) for n in range(5)])
+    while recorder.at_once < 5:
+        await asyncio.sleep(0)
+    stopping = asyncio.create_task(ulak.close())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    recorder.release.set()
+    report = await stopping
+    assert (report.finished, report.cancelled, report.left) == (5, 0, ())
+
+
+async def test_what_does_not_finish_is_cancelled_and_goes_back(sqlite_address, clock, recorder):
+    ulak = build(sqlite_address, clock, worker=GRACE)
+    recorder.on(ulak, "mail.send")
+    recorder.release = asyncio.Event()
+    await ulak.open()
+    job = await ulak.enqueue("mail.send", 1)
+    await recorder.started.wait()
+    stopping = asyncio.create_task(ulak.close())
+    assert await pass_time(clock, stopping) in range(29, 34)
+    report = await stopping
+    assert (report.cancelled, report.left) == (1, ())
+    again = build(sqlite_address, clock)
+    recorder.on(again, "mail.send")
+    recorder.release = None
+    async with again:
+        await drain(again)
+        record = await again.jobs.get(job)
+    assert (record.status, record.attempt, record.crashes) == ("done", 2, 0)  # explained, not uncertain
+    assert any("stopped" in str(entry.detail) for entry in record.timeline)
+
+
+async def test_what_cannot_be_stopped_is_left_and_reported_and_uncertain_at_the_next_start(
+    sqlite_address, clock, recorder
+):
+    ulak = build(sqlite_address, clock, worker=GRACE)
+    started, never = asyncio.Event(), asyncio.Event()
+
+    @ulak.handles("mail.send")
+    async def stubborn(_):
+        started.set()
+        while not never.is_set():
+            try:
+                await never.wait()
+            except asyncio.CancelledError:
+                continue
+
+    await ulak.open()
+    job = await ulak.enqueue("mail.send", 1)
+    await started.wait()
+    stopping = asyncio.create_task(ulak.close())
+    assert await pass_time(clock, stopping) in range(39, 47)
+    report = await stopping
+    assert report.left == (job,)
+    never.set()  # it ends after all, too late for anybody to listen
+    await asyncio.sleep(0.01)
+    again = build(sqlite_address, clock)
+    recorder.on(again, "mail.send")
+    async with again:
+        await drain(again)
+        assert (await again.jobs.get(job)).crashes == 1
+
+
+async def test_a_claim_that_is_under_way_when_the_stop_begins_is_handed_back(sqlite_address, clock, recorder):
+    for _ in range(5):
+        ulak = build(sqlite_address, clock)
+        recorder.on(ulak, "mail.send", concurrency=100)
+        await ulak.open()
+        async with nothing_is_claimed(ulak):
+            await ulak.enqueue_many([NewJob("mail.send") for _ in range(100)])
+        while ulak.loops.worker._not_claiming.is_set():
+            await asyncio.sleep(0)
+        await ulak.close()
+        async with build(sqlite_address, clock, work=False) as look:
+            for record in await look.jobs.list(kind="mail.send", limit=1000):
+                assert record.status in {"ready", "done"}, record
+                assert record.attempt == (1 if record.status == "done" else 0)
+
+
+async def test_nothing_new_is_accepted_while_stopping(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send")
+    recorder.release = asyncio.Event()
+    await ulak.open()
+    await ulak.enqueue("mail.send")
+    await recorder.started.wait()
+    stopping = asyncio.create_task(ulak.close())
+    await asyncio.sleep(0)
+    for _ in range(3):
+        with pytest.raises(Unavailable, match="stopping|not open"):
+            await ulak.enqueue("mail.send")
+    recorder.release.set()
+    await stopping
+
+
+async def test_a_stop_under_full_load_keeps_its_limit_and_loses_nothing(sqlite_address, recorder):
+    """Real clock, real load: producers press on, some handlers never end, threads are stuck."""
+    ulak = build(
+        sqlite_address, None, worker={"stop_grace_seconds": 0.3, "stop_cancel_seconds": 0.2, "concurrency": 50}
+    )
+    stuck = threading.Event()
+
+    @ulak.handles("mail.quick", concurrency=50)
+    async def quick(_):
+        await asyncio.sleep(0.002)
+
+    @ulak.handles("mail.endless", concurrency=20)
+    async def endless(_):
+        while True:
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                if ended:
+                    raise
+
+    @ulak.handles("file.stuck", lane="thread")
+    def stuck_in_a_thread(_):
+        stuck.wait(20)
+
+    accepted, ended = [], False
+
+    async def produce(kind):
+        while True:
+            try:
+                accepted.append(await ulak.enqueue(kind))
+            except Unavailable:
+                return
+
+    await ulak.open()
+    producers = [asyncio.create_task(produce("mail.quick")) for _ in range(100)]
+    accepted += await ulak.enqueue_many([NewJob("mail.endless")] * 30 + [NewJob("file.stuck")] * 20)
+    while len(accepted) < 3000 or len(ulak.loops.worker.running) < 25:
+        await asyncio.sleep(0.001)
+    began = time.perf_counter()
+    report = await ulak.close()
+    took = time.perf_counter() - began
+    ended = True
+    stuck.set()
+    await asyncio.gather(*producers)
+    assert took < 0.3 + 0.2 + 5 + 3  # grace, cancel, the last flush, and slack for a busy machine
+    assert len(report.left) <= 50
+    async with build(sqlite_address, None, work=False) as look:
+        counts = await look.jobs.counts()
+        tally = await look.jobs.tally()
+    live = sum(number for states in counts.values() for name, number in states.items() if name != "oldest_at")
+    done = sum(words.get("done", 0) for words in tally.values())
+    assert live + done == len(accepted)
+    running = sum(states.get("running", 0) for states in counts.values())
+    assert running == len(report.left)
+
+
+async def test_an_ulak_can_be_opened_again_after_it_was_closed(sqlite_address, clock, recorder):
+    ulak = build(sqlite_address, clock)
+    recorder.on(ulak, "mail.send")
+    for number in range(3):
+        async with ulak:
+            await ulak.enqueue("mail.send", number)
+            await drain(ulak)
+    assert recorder.payloads == [0, 1, 2]

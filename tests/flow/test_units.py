@@ -1,0 +1,124 @@
+"""Units of work share commits, and fail alone."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ulak import Conflict, Invalid, NewJob
+from ulak.spine.enqueue import enqueue_rows
+from ulak.spine.form import to_rows
+from ulak.spine.query import Query
+
+
+def note(tx, number):
+    tx.emit("unit.done", number, "test")
+    tx.count("unit", "test")
+    return number
+
+
+class Odd(BaseException):
+    """Not even an Exception."""
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ValueError("mine"), ValueError),
+        (Conflict("mine"), Conflict),
+        (StopIteration("mine"), RuntimeError),
+        (SystemExit("mine"), RuntimeError),
+        (Odd("mine"), RuntimeError),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_a_unit_that_raises_fails_alone_and_leaves_nothing(make, error, expected):
+    ulak = make(work=False)
+
+    def fail(tx):
+        tx.emit("unit.failed", 0, "test")
+        tx.count("unit", "test", 1000)
+        enqueue_rows(tx, to_rows([NewJob("mail.send")], tx.ids, tx.now))
+        raise error
+
+    async with ulak:
+        units = [ulak.write(fail) if n % 10 == 5 else ulak.write(note, n) for n in range(100)]
+        answers = await asyncio.gather(*units, ulak.enqueue("sms.send"), return_exceptions=True)
+        for n, answer in enumerate(answers[:100]):
+            assert isinstance(answer, expected) if n % 10 == 5 else answer == n
+        assert isinstance(answers[100], int)
+        counts = await ulak.jobs.counts()
+        assert set(counts) == {"sms.send"}
+        assert (await ulak.jobs.tally())["test"] == {"unit": 90}
+        assert ulak.store.ledger.room("mail.send") >= ulak.store.ledger.room("other.kind")
+
+
+async def test_an_event_that_cannot_be_written_fails_its_unit_alone(make):
+    ulak = make(work=False)
+
+    def emit_nonsense(tx):
+        tx.emit("unit.odd", 1, "test", object())
+
+    async with ulak:
+        answers = await asyncio.gather(
+            ulak.write(note, 1), ulak.write(emit_nonsense), ulak.write(note, 2), return_exceptions=True
+        )
+        assert (answers[0], answers[2]) == (1, 2)
+        assert isinstance(answers[1], TypeError)
+        assert await ulak.write(note, 3) == 3
+
+
+async def test_a_statement_that_the_database_refuses_is_the_callers_mistake(make):
+    ulak = make(work=False)
+    nonsense = Query("nonsense", "SELECT * FROM nowhere", "SELECT * FROM nowhere", ())
+    async with ulak:
+        answers = await asyncio.gather(
+            ulak.write(lambda tx: tx.all(nonsense)), ulak.write(note, 2), return_exceptions=True
+        )
+        assert isinstance(answers[0], Invalid)
+        assert answers[1] == 2
+
+
+async def test_many_failing_units_do_not_hold_up_good_ones(make):
+    ulak = make(work=False)
+
+    def fail(_):
+        raise ValueError
+
+    async with ulak:
+        for _ in range(10):
+            answers = await asyncio.gather(
+                *(ulak.write(fail if n % 2 else note, *([] if n % 2 else [n])) for n in range(20)),
+                return_exceptions=True,
+            )
+            assert [answer for answer in answers if isinstance(answer, int)] == list(range(0, 20, 2))
+
+
+async def test_jobs_enqueued_in_a_users_unit_are_atomic_with_it(make):
+    ulak = make(work=False)
+
+    def order(tx, fail):
+        ids = enqueue_rows(tx, to_rows([NewJob("mail.send")] * 2, tx.ids, tx.now))
+        if fail:
+            raise ValueError("changed my mind")
+        return ids
+
+    async with ulak:
+        with pytest.raises(ValueError, match="changed my mind"):
+            await ulak.write(order, fail=True)
+        assert await ulak.jobs.counts() == {}
+        assert len(await ulak.write(order, fail=False)) == 2
+        assert (await ulak.jobs.counts())["mail.send"]["ready"] == 2
+
+
+async def test_a_caller_that_gives_up_leaves_the_others_of_its_commit_alone(make):
+    ulak = make(work=False)
+    async with ulak:
+        tasks = [asyncio.ensure_future(ulak.enqueue("mail.send", n)) for n in range(50)]
+        await asyncio.sleep(0)
+        for task in tasks[::2]:
+            task.cancel()
+        kept = await asyncio.gather(*tasks[1::2])
+        present = {record.id for record in await ulak.jobs.list(kind="mail.send", limit=1000)}
+        assert set(kept) <= present
