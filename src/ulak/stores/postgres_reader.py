@@ -67,7 +67,9 @@ class Reader:
         cursor = connection.cursor(binary=True)
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:
-            return work(PostgresTx(cursor, self._clock.now(), self._member.ids, self._credits, Floors()))
+            tx = PostgresTx(cursor, self._clock.now(), self._member.ids, self._credits, Floors())
+            tx.begun = True
+            return work(tx)
         finally:
             if not connection.broken:
                 cursor.execute("ROLLBACK")

@@ -95,7 +95,6 @@ class PostgresSession:
         self._clock.adjust(now)
 
     def begin(self) -> Tx:
-        self._cursor.execute(b"BEGIN")
         self._last_now = max(self._last_now, self._clock.now())
         tx = self._tx = PostgresTx(self._cursor, self._last_now, self._member.ids, self._credits, self._floors)
         if self._contended:
@@ -103,6 +102,8 @@ class PostgresSession:
         return tx
 
     def savepoint(self) -> None:
+        if self._tx is not None:
+            self._tx.begin()
         self._cursor.execute(b"SAVEPOINT item")
 
     def release(self) -> None:
@@ -117,43 +118,49 @@ class PostgresSession:
 
     def commit(self, tx: Tx) -> None:
         assert isinstance(tx, PostgresTx)
+        self._token = 0
         try:
-            self._write_buffers(tx)
-        except psycopg.Error as error:
-            if self.lost(error):
-                raise SessionLost(str(error)) from error
-            self.rollback()
-            raise BatchFailed(error) from error
-        try:
-            self._cursor.execute(b"COMMIT", prepare=False)
+            tx.balance()
+            self._send_commit(tx)
         except psycopg.Error as error:
             self._fail_commit(error)
         self._conclude(tx)
 
-    def _write_buffers(self, tx: PostgresTx) -> None:
-        tx.balance()
+    def _send_commit(self, tx: PostgresTx) -> None:
+        """The row that tells of this commit and the COMMIT itself go together: one wait, and both or neither."""
+        left = self._leavings(tx)
+        if left is not None:
+            tx.begin()
+        if left is None and not tx.begun:
+            return
+        with self._connection.pipeline():
+            if left is not None:
+                tx.run(sql.insert_inbox, **left)
+                self._token = left["token"]
+            self._connection.execute(b"COMMIT", prepare=False)
+
+    def _leavings(self, tx: PostgresTx) -> dict[str, Any] | None:
+        """The events, counts and room of a transaction that has changed something, as one row."""
         buffers = tx.buffers
         counts = {name: number for name, number in sorted(buffers.counts.items()) if number}
         room = {pool: number for pool, number in sorted(buffers.room.items()) if number}
-        self._token = 0
         if not (tx.changed or buffers.events or counts or room):
-            return
-        self._token = tx.ids.take(tx.now)
-        tx.run(
-            sql.insert_inbox, token=self._token, owner=self._member.owner, node=self._member.node, at=tx.now,
-            count=len(buffers.events), body=msgspec.msgpack.encode(buffers.events) if buffers.events else b"",
-            words=[str(word) for word, _ in counts], kinds=[kind for _, kind in counts], numbers=list(counts.values()),
-            credit_pools=list(room), credits=list(room.values()),
-        )  # fmt: skip
+            return None
+        return {
+            "token": tx.ids.take(tx.now), "owner": self._member.owner, "node": self._member.node, "at": tx.now,
+            "count": len(buffers.events), "body": msgspec.msgpack.encode(buffers.events) if buffers.events else b"",
+            "words": [str(word) for word, _ in counts], "kinds": [kind for _, kind in counts],
+            "numbers": list(counts.values()), "credit_pools": list(room), "credits": list(room.values()),
+        }  # fmt: skip
 
     def _fail_commit(self, error: psycopg.Error) -> None:
         """A lost reply is neither yes nor no. A refusal that was heard is a no."""
-        if not self._connection.broken:
-            self.rollback()
-            raise BatchFailed(error) from error
-        if self._token:
+        if self._connection.broken and self._token:
             raise CommitUnknown(str(error)) from error
-        raise SessionLost(str(error)) from error
+        if self.lost(error):
+            raise SessionLost(str(error)) from error
+        self.rollback()
+        raise BatchFailed(error) from error
 
     def _conclude(self, tx: PostgresTx) -> None:
         """What memory holds follows the commit at once, before this thread begins the next batch."""

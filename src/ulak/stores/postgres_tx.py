@@ -59,6 +59,7 @@ class PostgresTx(Tx):
         self._keys: set[str] = set()
         self._holds = False
         self._admitted: set[str] = set()
+        self.begun = False
         self.changed = False
         self.taken: dict[Level, int] = {}
         self.lent: Counter[str] = Counter()
@@ -91,10 +92,25 @@ class PostgresTx(Tx):
     def _execute(self, query: Query, parameters: dict[str, Any]) -> None:
         for name, pack in packers(query.postgres).items():
             parameters[name] = pack(parameters[name])
-        self._cursor.execute(query.postgres.encode(), parameters, prepare=True)
+        self._send(query.postgres.encode(), parameters)
         effect = _effect(query.postgres)
         self._holds |= effect.locks
         self.changed |= effect.writes and self._cursor.rowcount > 0
+
+    def _send(self, statement: bytes, parameters: dict[str, Any]) -> None:
+        """The first statement takes BEGIN along: a round trip less, and a wait less for the interpreter's lock."""
+        if self.begun:
+            self._cursor.execute(statement, parameters, prepare=True)
+            return
+        self.begun = True
+        with self._cursor.connection.pipeline():
+            self._cursor.connection.execute(b"BEGIN")
+            self._cursor.execute(statement, parameters, prepare=True)
+
+    def begin(self) -> None:
+        if not self.begun:
+            self.begun = True
+            self._cursor.execute(b"BEGIN")
 
     # Keys
 
