@@ -5,7 +5,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench import bulkhead, claim, end_to_end, enqueue, memory, report, timers, wake
+from bench import (
+    bulkhead,
+    claim,
+    end_to_end,
+    enqueue,
+    memory,
+    notify_accept,
+    notify_dead_endpoint,
+    notify_deliveries,
+    notify_latency,
+    report,
+    timers,
+    wake,
+)
 from bench.figure import Figures
 
 FIGURES: dict[str, Figures] = {
@@ -16,6 +29,10 @@ FIGURES: dict[str, Figures] = {
     "timers": timers.rows,
     "memory": memory.rows,
     "bulkhead": bulkhead.rows,
+    "notify_accept": notify_accept.rows,
+    "notify_latency": notify_latency.rows,
+    "notify_deliveries": notify_deliveries.rows,
+    "notify_dead_endpoint": notify_dead_endpoint.rows,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -42,8 +43,12 @@ class Nursery:
 
 
 def kill(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it may have died by itself; then the count tells
+    """Until it is gone: a process that is dying still holds its port and its file."""
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+        while True:
+            os.kill(pid, 0)
+            time.sleep(0.001)
 
 
 def _serve_forks(log: str) -> None:

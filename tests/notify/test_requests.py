@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime
 
 import msgspec
@@ -30,20 +31,23 @@ TEXTS = (
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_any_bytes_are_decoded_or_refused(data):
     for decode in (decode_request, lambda body: decode_batch(body, 10)):
-        try:
+        with contextlib.suppress(Invalid):
             decode(data)
-        except Invalid as refusal:
-            assert str(refusal)
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=5), VALUES, max_size=6))
 def test_any_document_is_decoded_or_refused_by_field(document):
+    refusal = refusal_of(document)
+    assert refusal is None or all(isinstance(name, str) and why for name, why in refusal.fields)
+    assert refusal is None or refusal.fields
+
+
+def refusal_of(document):
     try:
-        request = decode_request(msgspec.json.encode(document))
-        decide.check(request, TYPES)
+        decide.check(decode_request(msgspec.json.encode(document)), TYPES)
     except Invalid as refusal:
-        assert refusal.fields
-        assert all(isinstance(name, str) and why for name, why in refusal.fields)
+        return refusal
+    return None
 
 
 @given(
