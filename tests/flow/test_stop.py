@@ -121,7 +121,7 @@ async def test_nothing_new_is_accepted_while_stopping(make, recorder):
     stopping = asyncio.create_task(ulak.close())
     await asyncio.sleep(0)
     for _ in range(3):
-        with pytest.raises(Unavailable, match="stopping|not open"):
+        with pytest.raises(Unavailable, match=r"stopping|not open"):
             await ulak.enqueue("mail.send")
     recorder.release.set()
     await stopping
