@@ -29,7 +29,7 @@ def to_notification(job: Job) -> Notification:
 
 
 def to_message(job: Job, notification: Notification) -> Message:
-    identifier = str(ids.to_uuid(job.id))
+    identifier = ids.to_text(job.id)
     return Message(
         id=identifier,
         notification_type=notification.notification_type,
