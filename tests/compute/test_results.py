@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pickle import dumps
 
 import pytest
@@ -123,7 +124,13 @@ def test_result_that_cannot_be_loaded_is_a_failure_of_that_task_alone(make):
 def test_frames_come_out_whole_however_they_were_cut():
     messages = [[1, b"x" * 1000], "two", None]
     stream, frames, out = b"".join(pack(message) for message in messages), Frames(), []
-    for start in range(0, len(stream), 7):
-        out += frames.feed(stream[start : start + 7])
-    assert out == messages
-    assert frames.feed(stream) == messages
+    near, far = socket.socketpair()
+    with near, far:
+        for start in range(0, len(stream), 7):
+            near.send(stream[start : start + 7])
+            out += frames.receive(far)
+        assert out == messages
+        near.send(stream)
+        assert frames.receive(far) == messages
+        near.close()
+        assert frames.receive(far) is None

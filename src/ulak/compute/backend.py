@@ -28,6 +28,9 @@ class Backend(Protocol):
     def cancel(self, work: Work, *, running: bool) -> bool:
         """False when it was too late."""
 
+    def attend(self, work: Work, seconds: float | None) -> None:
+        """The caller only waits for this work, up to so long: its thread may be used. May do nothing."""
+
     def cancel_waiting(self) -> int: ...
 
     def when_room(self, callback: Callable[[], None]) -> None:

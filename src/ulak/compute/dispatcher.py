@@ -18,6 +18,7 @@ from time import monotonic
 from typing import Any
 
 from ulak.compute import metrics
+from ulak.compute.attendant import Attendant
 from ulak.compute.backend import Shutdown
 from ulak.compute.closing import Closing
 from ulak.compute.hand import Hand
@@ -40,6 +41,7 @@ class Dispatcher(Table):
     def __init__(self, settings: ComputeSettings, initializer: bytes | None = None) -> None:
         super().__init__(settings, initializer)
         self._warden = Warden(self, settings)
+        self._attendant = Attendant(self, _tell)
         self._hands: dict[int, Hand] = {}
         self._waiters: deque[Callable[[], None]] = deque()  # want room in a line
         self._wanted: set[TaskType] = set()
@@ -96,6 +98,9 @@ class Dispatcher(Table):
                 self.finish(work, Outcome(TaskStatus.CANCELLED, attempts=work.attempts), finished)
         _tell(finished)
         return len(finished)
+
+    def attend(self, work: Work, seconds: float | None) -> None:
+        self._attendant.attend(work, seconds)
 
     def when_room(self, callback: Callable[[], None]) -> None:
         """Call once, from the dispatcher's thread, when a line may have room again."""
@@ -191,27 +196,28 @@ class Dispatcher(Table):
             self._warden.hear(finished)
 
     def _hear(self, hand: Hand, mask: int, finished: Finished) -> None:
+        with self.lock:
+            if mask & select.EPOLLOUT and hand.flush():
+                self._poll.modify(hand, select.EPOLLIN)
+            if not self.take_reports(hand, finished) and mask & select.EPOLLHUP:
+                self.forget(hand)
+                self._warden.expect_death(hand)
+
+    def take_reports(self, hand: Hand, finished: Finished) -> bool:
+        """Read and apply, under one hold of the lock: a worker may be heard by two threads."""
         try:
             reports = hand.read()
         except (ValueError, EOFError, TypeError):  # somebody in the worker wrote into our pipe
             self.forget(hand)
             hand.kill(SIGKILL)
-            return
-        with self.lock:
-            if mask & select.EPOLLOUT and hand.flush():
-                self._poll.modify(hand, select.EPOLLIN)
-            for report in reports:
-                self.apply(hand, report, finished)
-            self._pass_on(hand)
-            if not reports and mask & select.EPOLLHUP:
-                self.forget(hand)
-                self._warden.expect_death(hand)
-
-    def _pass_on(self, hand: Hand) -> None:
+            return True
+        for report in reports:
+            self.apply(hand, report, finished)
         if hand.kind is not None:
             line = self.lines[hand.kind]
             if line.depth or line.suspects:
                 self.feed(hand.kind)
+        return bool(reports)
 
     def _keep_house(self, finished: Finished) -> None:
         now = monotonic()
@@ -247,8 +253,21 @@ class Dispatcher(Table):
         self._poll.register(hand, select.EPOLLIN)
 
     def forget(self, hand: Hand) -> None:
-        if self._hands.pop(hand.fileno(), None) is not None:
+        if self._hands.pop(hand.descriptor, None) is not None:
             self._poll.unregister(hand)
+
+    def mute(self, hand: Hand) -> bool:
+        """Leave the hearing of a worker to somebody else; its hanging up is still heard here."""
+        if hand.descriptor not in self._hands or hand.has_unsent:
+            return False
+        self._poll.modify(hand.descriptor, 0)
+        return True
+
+    def unmute(self, hand: Hand) -> None:
+        if hand.descriptor in self._hands:
+            self._poll.modify(hand.descriptor, select.EPOLLIN | (select.EPOLLOUT if hand.has_unsent else 0))
+        if self._deep or self._waiters:  # what was passed on meanwhile needs the thread's eye
+            self.wake()
 
     def listen_to(self, descriptor: int) -> None:
         self._poll.register(descriptor, select.EPOLLIN)

@@ -11,7 +11,6 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import as_completed
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import Any, Self
@@ -55,7 +54,6 @@ class Engine:
         self._calls = Calls()
         self._options = Options(max_retries=self.settings.max_retries)
         self._tasks = Tasks(self._backend, self._results, self.settings.script_root, self._numbers)
-        self._withdraw = partial(self._backend.cancel, running=False)  # futures must not keep the engine alive
         self._forgotten = weakref.finalize(self, _end_later, self._backend)
         self._forgotten.atexit = False
         _open_engines.add(self)
@@ -157,7 +155,7 @@ class Engine:
         future = Future()
         work = Work(next(self._numbers), body, options, future, settle_call)
         future.work = work
-        future.canceller = self._withdraw
+        future.backend = self._backend
         return work
 
     async def attempt(self, task: Task, number: int) -> Result:

@@ -13,9 +13,11 @@ from _thread import LockType, allocate_lock
 from collections.abc import Callable
 from concurrent.futures import Future as StdFuture
 from concurrent.futures._base import CANCELLED, FINISHED, PENDING, RUNNING
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ulak.compute.backend import Backend
     from ulak.compute.work import Work
 
 _SETTLED = object()  # stands where the condition would be: the outcome came first
@@ -27,7 +29,8 @@ class Future(StdFuture[Any]):
     _exception: BaseException | None = None
     _parked: LockType | None = None
     work: Work | None = None  # while it is not over
-    canceller: Callable[[Work], bool] | None = None
+    backend: Backend | None = None  # where the work is
+    bell: Callable[[], None] | None = None  # wakes a caller that listens to its worker
 
     def __init__(self) -> None:  # the stdlib's would make the condition
         self._waiters: list[Any] = []
@@ -52,15 +55,34 @@ class Future(StdFuture[Any]):
             self.set_result(value)
         else:
             self.set_exception(error)
+        self._wake()
+
+    def _wake(self) -> None:
         if self._parked is not None:
             self._parked.release()
+        if self.bell is not None:
+            self.bell()
 
     def result(self, timeout: float | None = None) -> Any:
+        if self._state is RUNNING and self.backend is not None:
+            timeout = self._attend(self.backend, timeout)
         if self._state not in (PENDING, RUNNING) or self._park(timeout):
             if self._state == FINISHED and self._exception is None:
                 return self._result
             timeout = None
         return super().result(timeout)
+
+    def _attend(self, backend: Backend, timeout: float | None) -> float | None:
+        """Lend this thread; what is left of the time."""
+        work = self.work
+        if work is None:
+            return timeout
+        if timeout is None:
+            backend.attend(work, None)
+            return None
+        until = monotonic() + timeout
+        backend.attend(work, timeout)
+        return until - monotonic()
 
     def _park(self, timeout: float | None) -> bool:
         """Wait on a bare lock, True when it is over; False for who finds another's lock there."""
@@ -80,9 +102,9 @@ class Future(StdFuture[Any]):
 
     def cancel(self) -> bool:
         """Only a task that has not been handed to a worker can be cancelled here; `Engine.cancel` ends running ones."""
-        work, canceller = self.work, self.canceller
-        if work is not None and canceller is not None:
-            canceller(work)
+        work, backend = self.work, self.backend
+        if work is not None and backend is not None:
+            backend.cancel(work, running=False)
         return self.cancelled()
 
     def set_cancelled(self) -> None:
@@ -92,5 +114,4 @@ class Future(StdFuture[Any]):
             self._condition.notify_all()
         self.set_running_or_notify_cancel()
         self._invoke_callbacks()  # type: ignore[attr-defined]
-        if self._parked is not None:
-            self._parked.release()
+        self._wake()

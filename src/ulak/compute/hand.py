@@ -14,7 +14,7 @@ from ulak.compute.marks import Marks, page_file
 from ulak.compute.model import TaskType
 from ulak.compute.process import NurseryLink, close_all
 from ulak.compute.runner import Role
-from ulak.compute.wire import RECEIVE_BYTES, Frames, pack
+from ulak.compute.wire import Frames, pack
 from ulak.compute.work import Work
 
 
@@ -38,6 +38,7 @@ class Hand:
         self.doomed = False  # a thread of it is stuck for good
         self.is_open = True
         self.done = 0
+        self.attended: Work | None = None  # whose caller hears this worker itself
         self._unsent = bytearray()
         self._frames = Frames()
         self._nursery = nursery
@@ -46,6 +47,7 @@ class Hand:
     def _order(self, token: int, nursery: NurseryLink) -> None:
         self._pipe, far = socket.socketpair()
         self._pipe.setblocking(False)
+        self.descriptor = self._pipe.fileno()
         page = page_file()
         self.marks = Marks(page)
         bell, self._bell = os.pipe()
@@ -54,7 +56,11 @@ class Hand:
         close_all([page, bell])
 
     def fileno(self) -> int:
-        return self._pipe.fileno()
+        return self.descriptor
+
+    @property
+    def has_unsent(self) -> bool:
+        return bool(self._unsent)
 
     @property
     def load(self) -> int:
@@ -106,17 +112,16 @@ class Hand:
     def read(self) -> Iterable[Any]:
         """The reports that have arrived."""
         try:
-            data = self._pipe.recv(RECEIVE_BYTES)
+            return self._frames.receive(self._pipe) or ()
         except (BlockingIOError, ConnectionResetError):
             return ()
-        return self._frames.feed(data) if data else ()
 
     def read_rest(self) -> list[Any]:
         """Everything that a dead worker still got out."""
         reports: list[Any] = []
         with contextlib.suppress(BlockingIOError, ConnectionResetError):
-            while data := self._pipe.recv(RECEIVE_BYTES):
-                reports += self._frames.feed(data)
+            while (arrived := self._frames.receive(self._pipe)) is not None:
+                reports += arrived
         return reports
 
     def ring(self) -> None:
@@ -143,6 +148,7 @@ class Hand:
     def hang_up(self) -> None:
         if self.is_open:
             self.is_open = False
+            self.descriptor = -1
             self._pipe.close()
             os.close(self._bell)
             self.marks.close()

@@ -44,8 +44,10 @@ class Tasks:
     def _work(self, task: Task) -> Work:
         body = SCRIPT, self._located(task.script_path), dumps(task.params, PROTOCOL), task.id
         options = Options(task.task_type, task.priority, task.timeout_seconds, task.max_retries, retries_failures=True)
-        work = Work(next(self._numbers), body, options, Future(), self._settle)
+        future = Future()
+        work = Work(next(self._numbers), body, options, future, self._settle)
         work.label = task.id
+        future.work, future.backend = work, self._backend
         return work
 
     def _located(self, script_path: str) -> str:
@@ -63,11 +65,13 @@ class Tasks:
             self._results.put(work.label, outcome)
         finally:
             self._pending.pop(work.label, None)
+            work.future.work = None
             work.future.settle(None)
 
     def _settle_unkept(self, work: Work, outcome: Outcome) -> None:
         assert work.label is not None
         self._pending.pop(work.label, None)
+        work.future.work = None
         work.future.settle(outcome)
 
     def wait(self, task_id: str, timeout: float | None) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import marshal
+import socket
 import struct
 from typing import Any
 
 _HEAD = struct.Struct("<Q")
 _HEAD_SIZE = _HEAD.size
-RECEIVE_BYTES = 65536  # below malloc's mmap threshold, which would cost a system call per read
+_BUFFER_BYTES = 65536
 LARGEST_BYTES = 2**31 - 64  # marshal's own limit for one object
 
 
@@ -18,19 +19,25 @@ def pack(message: Any) -> bytes:
 
 
 class Frames:
-    """Bytes in, whole messages out; what is incomplete waits for its rest."""
+    """Bytes from a pipe in, whole messages out; what is incomplete waits for its rest. One thread at a time.
 
-    __slots__ = ("_rest",)
+    The buffer is kept: a new one for each read would cost more than the read.
+    """
+
+    __slots__ = ("_buffer", "_rest")
 
     def __init__(self) -> None:
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._rest = bytearray()
 
-    def feed(self, data: bytes) -> list[Any]:
-        if not self._rest:
-            body = len(data) - _HEAD_SIZE
-            if body >= 0 and _HEAD.unpack_from(data)[0] == body:  # the usual case: exactly one frame
-                return [marshal.loads(memoryview(data)[_HEAD_SIZE:])]
-        self._rest += data
+    def receive(self, pipe: socket.socket, flags: int = 0) -> list[Any] | None:
+        """One read's messages; None when the other end has hung up."""
+        count = pipe.recv_into(self._buffer, 0, flags)
+        if not count:
+            return None
+        if not self._rest and _HEAD.unpack_from(self._buffer)[0] == count - _HEAD_SIZE:
+            return [marshal.loads(self._buffer[_HEAD_SIZE:count])]  # the usual case: exactly one frame
+        self._rest += self._buffer[:count]
         return self._whole()
 
     def _whole(self) -> list[Any]:

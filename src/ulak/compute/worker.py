@@ -16,7 +16,7 @@ from typing import Any
 from ulak.compute import lazy_main
 from ulak.compute.marks import Marks
 from ulak.compute.runner import Role, Runner
-from ulak.compute.wire import RECEIVE_BYTES, Frames, pack
+from ulak.compute.wire import Frames, pack
 
 _HOLD_SECONDS = 0.001  # outcomes of tiny tasks are sent together, at most this late
 _THREAD_VARIABLES = (
@@ -47,12 +47,10 @@ class Pipe:
     def wait(self) -> list[Message]:
         """Block until messages arrive; an empty list when the parent has closed the pipe."""
         with self._reading:
-            while True:
-                data = self._pipe.recv(RECEIVE_BYTES)
-                if not data:
-                    return []
-                if batches := self._frames.feed(data):
+            while (batches := self._frames.receive(self._pipe)) is not None:
+                if batches:
                     return _joined(batches)
+        return []
 
     def arrived(self) -> list[Message]:
         """What is there already, or nothing when somebody waits for it anyway."""
@@ -66,8 +64,8 @@ class Pipe:
     def _drain(self) -> list[Message]:
         messages: list[Message] = []
         with contextlib.suppress(BlockingIOError):
-            while data := self._pipe.recv(RECEIVE_BYTES, socket.MSG_DONTWAIT):
-                messages += _joined(self._frames.feed(data))
+            while (batches := self._frames.receive(self._pipe, socket.MSG_DONTWAIT)) is not None:
+                messages += _joined(batches)
         return messages
 
     def keep(self, outcome: Message, seconds: float) -> None:
