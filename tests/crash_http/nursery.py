@@ -37,9 +37,7 @@ class Nursery:
         return int(self._process.stdout.readline())
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(30)
+        self._process.communicate(timeout=30)  # closes its input, upon which it ends
 
 
 def kill(pid: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,10 @@ MOST_SUBJECT = 998
 MOST_BODY = 262_144
 MOST_ORDER_KEY = 150
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+# What few requests have.
+_RARE = attrgetter("template", "html", "variables", "order_key", "expires_at", "send_at", "on_uncertain")
+_NOTHING = (None,) * 7
 
 Problems = list[tuple[str, str]]
 
@@ -48,8 +53,7 @@ def _is_plain(request: Request, known_types: frozenset[str]) -> bool:
         and "\x00" not in body
         and (subject is None or (len(subject) <= MOST_SUBJECT and subject.isprintable()))
         and (request.priority is None or request.priority in PRIORITIES)
-        and request.template is request.html is request.variables is request.order_key is None
-        and request.expires_at is request.send_at is request.on_uncertain is None
+        and _RARE(request) == _NOTHING
     )
 
 
