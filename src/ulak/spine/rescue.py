@@ -34,15 +34,15 @@ def rescue(tx: Tx, lost: Lost) -> int:
         rows = tx.all(sql.lock_owned, owner=lost.owner, ids=[row[0] for row in rows])
     suspects = []
     for identifier, epoch, kind, key, attempt, crashes, hold, cancelled_at in rows:
+        tx.emit(Word.UNCERTAIN, identifier, kind, attempt)  # before what becomes of it: the last word stays
+        tx.count(Word.UNCERTAIN, kind)
+        tx.wake(kind, SUSPECT_LEVEL)
         if cancelled_at is not None:
             settle(tx, [Settlement(identifier, epoch, kind, key, attempt, Cancel("cancelled while its process died"))])
         elif hold or crashes + 1 >= lost.poison_deaths:
             _hold(tx, identifier, crashes + 1, hold=bool(hold))
         else:
             suspects.append((note_entry(tx.now, Word.UNCERTAIN, attempt, owner=lost.owner), identifier))
-        tx.emit(Word.UNCERTAIN, identifier, kind, attempt)
-        tx.count(Word.UNCERTAIN, kind)
-        tx.wake(kind, SUSPECT_LEVEL)
     if suspects:
         tx.each(sql.suspect_jobs, suspects)
     return len(rows)

@@ -53,7 +53,8 @@ def _is_plain(one: Settlement) -> bool:
 
 def _finish_plain(tx: Tx, ended: Sequence[Settlement]) -> set[tuple[int, int]]:
     """Where a round trip costs more than a statement: fence, keep and delete in one."""
-    ended = sorted(ended, key=attrgetter("id"))
+    # Of several with one id the statement looks at the last: that must be the newest, a stale one must not hide it.
+    ended = sorted(ended, key=attrgetter("id", "epoch"))
     found = tx.all(
         sql.finish_jobs,
         id=[one.id for one in ended],
@@ -80,7 +81,12 @@ def _detail(one: Settlement) -> str | None:
 
 def _settle_by_type(tx: Tx, settlements: Sequence[Settlement]) -> set[tuple[int, int]]:
     rows = {row.id: row for row in tx.records(sql.read_leased, Leased, ids=[one.id for one in settlements])}
-    ours = [(one, row) for one in settlements if (row := rows.get(one.id)) is not None and row.epoch == one.epoch]
+    # A row is taken out with its first settlement: a second one of the same attempt finds nothing, like any stale one.
+    ours = [
+        (one, rows.pop(one.id))
+        for one in settlements
+        if (row := rows.get(one.id)) is not None and row.epoch == one.epoch
+    ]
     by_type: defaultdict[type, list[tuple[Settlement, Leased]]] = defaultdict(list)
     for pair in ours:
         by_type[type(pair[0].outcome)].append(pair)

@@ -1,0 +1,395 @@
+"""The machine: random verbs on the real spine and on the model, and what must be true after each of them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from tests.property.driver import Driver, Snapshot, Stored, capacity, pool_of
+from tests.property.model import Ended, Model, Piece, Said, replay
+from ulak import codec
+from ulak.errors import NotFound
+from ulak.spine import dead_letters
+from ulak.spine.cancel import CANCEL
+from ulak.spine.claim import CLAIM_SUSPECTS, Demand, SuspectDemand, Want
+from ulak.spine.cron import FIRE_DUE, CronEntry, Tick
+from ulak.spine.dead_letters import REDRIVE
+from ulak.spine.enqueue import ENQUEUE, Full
+from ulak.spine.job import BEHIND, LEASED, READY, Lease, Row
+from ulak.spine.outcome import Cancel, Dead, Done, Outcome, Release, Retry, Settlement, Snooze
+from ulak.spine.pruner import PRUNE, Ages
+from ulak.spine.rescue import RESCUE, Lost
+from ulak.spine.settle import SETTLE
+from ulak.spine.slots import PROMOTE_STRANDED
+from ulak.spine.timers import PROMOTE_DUE
+
+KINDS = ("mail", "sms", "call")
+SLOTS = {"one": 1, "order": 1, "pair": 2, "three": 3}  # by key
+RATED = "call"
+RATE = 2.0  # with steps of the clock that are multiples of 250 ms, tokens are exact in binary
+OWNERS = (1, 2)
+HOUR = 3_600_000
+
+
+class Form(NamedTuple):
+    """A job to add, in words that do not depend on the clock or the example."""
+
+    kind: str
+    key: str | None
+    prio: int
+    delay: int
+    lasts: int | None
+    unique_key: str | None
+    continues: bool
+    hold: bool
+
+
+def mostly(usual: Any, *others: Any) -> st.SearchStrategy[Any]:
+    return st.sampled_from([usual] * (2 * len(others)) + list(others))
+
+
+forms = st.builds(
+    Form,
+    kind=st.sampled_from(KINDS),
+    key=st.sampled_from([None, *SLOTS]),
+    prio=st.integers(0, 3),
+    delay=mostly(0, 250, 1000, 60_000),
+    lasts=mostly(None, -1, 500, 5000),
+    unique_key=mostly(None, "u", "v"),
+    continues=mostly(False, True),
+    hold=mostly(False, True),
+)
+outcomes = st.sampled_from(
+    [Done(), Done({"sent": [1, "é"]}), Cancel("enough"), Dead("no such address"), Dead("gave up", "transient"),
+     Retry(reason="busy"), Snooze(1.0, "later"), Release()]
+)  # fmt: skip
+picks = st.lists(st.integers(0, 1000), min_size=1, max_size=4)
+pick = st.integers(0, 1000)
+pauses = st.sampled_from([0, 0, 250, 5000])
+owners = st.sampled_from(OWNERS)
+
+
+class SpineMachine(RuleBasedStateMachine):
+    def __init__(self, driver: Driver) -> None:
+        super().__init__()
+        self.driver = driver
+        self.tag = driver.begin()
+        self.model = Model(capacity, pool_of)
+        self.leases: list[Lease] = []
+        self.cursor = driver.last_seq()
+        self.told: list[list[Said]] = []  # by step, what the log has to say
+        self.replayed: dict[int, str] = {}
+        self.rated_since: int | None = None
+        self.rated = 0
+        self.cron = CronEntry(f"cron{self.tag}", "*/5 * * * *", f"tick{self.tag}", {"a": 1})
+        self.cron_fired_at: int | None = None
+
+    @property
+    def now(self) -> int:
+        return self.driver.clock.now()
+
+    def of(self, name: str) -> str:
+        return f"{name}{self.tag}"
+
+    def row(self, form: Form) -> Row:
+        now = self.now
+        return Row(
+            self.driver.store.ids.take(now), self.of(form.kind), form.key, SLOTS.get(form.key or "", 1), None,
+            form.prio, now + form.delay, READY, now, None if form.lasts is None else now + form.lasts,
+            form.unique_key, self.of("after") if form.continues else None, int(form.hold), codec.encode(form._asdict()),
+        )  # fmt: skip
+
+    # Accepting
+
+    @rule(added=st.lists(forms, min_size=1, max_size=5))
+    def add_together(self, added: list[Form]) -> None:
+        rows = [self.row(form) for form in added]
+        self.same_verdict(self.driver.submit(ENQUEUE, rows), self.model.enqueue(rows, self.now))
+
+    @rule(added=st.lists(forms, min_size=1, max_size=5))
+    def add_by_many_callers(self, added: list[Form]) -> None:
+        batches = [[self.row(form)] for form in added]
+        for verdict, rows in zip(self.driver.submit_at_once(ENQUEUE, batches), batches, strict=True):
+            self.same_verdict(verdict, self.model.enqueue(rows, self.now))
+
+    def same_verdict(self, verdict: list[int] | Full, expected: list[int] | dict[str, int]) -> None:
+        if isinstance(verdict, Full):
+            assert isinstance(expected, dict), f"refused at {verdict}, but there is room"
+            assert expected[pool_of(verdict.kind)] == verdict.number
+        else:
+            assert verdict == expected
+
+    # Running
+
+    @rule(
+        kind=st.sampled_from(KINDS), owner=owners, room=st.integers(1, 6), levels=st.sets(st.integers(0, 3), min_size=1)
+    )
+    def claim(self, kind: str, owner: int, room: int, levels: set[int]) -> None:
+        wanted, among = room, tuple(sorted(levels))
+        if kind == RATED:
+            wanted = self.model.spend(self.of(kind), RATE, room, self.now)
+        expected, taken = self.model.claim(owner, self.of(kind), wanted, among, self.now)
+        want = Want(self.of(kind), room, among, RATE if kind == RATED else None)
+        claimed = self.driver.submit(self.driver.claimer.verb, Demand(owner, (want,), room, {"async": room}))
+        self.same_leases(claimed.leases, expected)
+        assert claimed.expired == taken - len(expected)
+        if kind == RATED:
+            self.model.buckets[self.of(kind)].tokens += wanted - taken
+            self.check_rate(taken)
+
+    def check_rate(self, taken: int) -> None:
+        self.rated_since = self.now if self.rated_since is None else self.rated_since
+        self.rated += taken
+        assert self.rated <= RATE + RATE * (self.now - self.rated_since) / 1000
+
+    @rule(owner=owners, number=st.integers(1, 3), alone=st.booleans())
+    def claim_suspects(self, owner: int, number: int, alone: bool) -> None:
+        kinds = tuple(map(self.of, KINDS))
+        expected = self.model.claim_suspects(owner, kinds, number, self.now, alone=alone)
+        leases = self.driver.submit(CLAIM_SUSPECTS, SuspectDemand(owner, kinds, number, alone))
+        self.same_leases(leases, expected)
+
+    def same_leases(self, leases: Sequence[Lease], expected: Sequence[int]) -> None:
+        assert [lease.id for lease in leases] == list(expected)
+        for lease in leases:
+            piece = self.model.live[lease.id]
+            assert lease.expires_at is None or lease.expires_at > self.now, "expired work must not run"
+            assert (lease.epoch, lease.attempt, lease.crashes) == (piece.epoch, piece.attempt, piece.crashes)
+            assert (lease.kind, lease.key, lease.prio) == (piece.kind, piece.key, piece.prio)
+            assert codec.decode(lease.payload) == codec.decode(piece.payload)
+        self.leases += leases
+
+    # Ending attempts
+
+    def held(self) -> list[Lease]:
+        now = self.model.live
+        return [
+            one
+            for one in self.leases
+            if one.id in now and (now[one.id].state, now[one.id].epoch) == (LEASED, one.epoch)
+        ]
+
+    @precondition(lambda self: self.held())
+    @rule(picks=picks, outcome=outcomes, pause=pauses)
+    def settle(self, picks: list[int], outcome: Outcome, pause: int) -> None:
+        """What is leased now; the same one may be named twice, and by two callers at once."""
+        held = self.held()
+        self.settle_leases([held[number % len(held)] for number in picks], [outcome], pause)
+
+    @precondition(lambda self: self.leases)
+    @rule(picks=picks, said=st.lists(outcomes, min_size=1, max_size=3), pause=pauses)
+    def settle_whatever_was_leased_once(self, picks: list[int], said: list[Outcome], pause: int) -> None:
+        chosen = {(one.id, one.epoch): one for one in (self.leases[number % len(self.leases)] for number in picks)}
+        self.settle_leases(list(chosen.values()), said, pause)
+
+    def settle_leases(self, leases: list[Lease], said: list[Outcome], pause: int) -> None:
+        settlements = [
+            Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, said[index % len(said)], self.now + pause)
+            for index, one in enumerate(leases)
+        ]
+        batches = [batch for batch in (settlements[::2], settlements[1::2]) if batch]
+        expected = self.model.settle(settlements, self.now)
+        told = self.driver.submit_at_once(SETTLE, batches)
+        assert set[tuple[int, int]]().union(*told) == expected, "only what is still leased under its epoch is kept"
+
+    @rule(owner=owners, deaths=st.sampled_from([2, 3, 5]))
+    def rescue(self, owner: int, deaths: int) -> None:
+        expected = self.model.rescue(owner, deaths, self.now)
+        assert self.driver.submit(RESCUE, Lost(owner, deaths)) == expected
+
+    # Time
+
+    @rule(seconds=st.sampled_from([0.25, 0.25, 1, 5, 60, 600]))
+    def wait(self, seconds: float) -> None:
+        self.driver.clock.advance(seconds)
+
+    @rule()
+    def promote_due(self) -> None:
+        expected = self.model.promote_due(self.now)
+        assert self.driver.submit(PROMOTE_DUE, None) == expected
+
+    @rule()
+    def promote_stranded(self) -> None:
+        """There is nothing for it to do: a slot is handed on in the commit that frees it."""
+        self.driver.submit(PROMOTE_STRANDED, "")
+
+    @rule()
+    def fire_cron(self) -> None:
+        """Two instances look at the same time; one fires."""
+        known = self.now if self.cron_fired_at is None else self.cron_fired_at
+        due_at = known - known % 300_000 + 300_000
+        self.cron_fired_at = known
+        answers = self.driver.submit_at_once(FIRE_DUE, [Tick((self.cron,)), Tick((self.cron,))])
+        fired = [name for _, names in answers for name in names]
+        assert fired == ([self.cron.name] if due_at <= self.now else [])
+        assert all(following > self.now for following, _ in answers)
+        if fired:
+            self.cron_fired_at = self.now
+            self.model.said.append(("cron.fired", 0, self.cron.kind))
+            self.model.owed.append(
+                (self.cron.kind, 2, {"entry": self.cron.name, "due_at": due_at, "payload": {"a": 1}})
+            )
+
+    @rule(history=st.sampled_from([0, HOUR]), dead=st.sampled_from([600_000, 30 * HOUR]))
+    def prune(self, history: int, dead: int) -> None:
+        self.follow()
+        expected = self.model.prune(self.now, history, dead)
+        removed = self.driver.submit(PRUNE, Ages(history, 0, dead))
+        assert (removed["past"], removed["dead"]) == expected
+
+    # People
+
+    @rule(number=pick)
+    def cancel(self, number: int) -> None:
+        known = [*self.model.live, *self.model.past, *self.model.dead, 1]
+        identifier = known[number % len(known)]
+        expected = self.model.cancel(identifier, self.now)
+        assert self.driver.submit(CANCEL, identifier) == expected
+
+    @precondition(lambda self: self.model.dead)
+    @rule(picks=picks)
+    def redrive(self, picks: list[int]) -> None:
+        known = [*self.model.dead, *self.model.live, 1]
+        ids = [known[number % len(known)] for number in picks]
+        expected = self.model.redrive(ids, self.now)
+        assert self.driver.submit(REDRIVE, ids) == expected
+
+    @precondition(lambda self: self.model.dead)
+    @rule(number=pick, payload=st.sampled_from([None, {"to": "ada"}]))
+    def edit_dead(self, number: int, payload: Any) -> None:
+        letter = [*self.model.dead.values()][number % len(self.model.dead)]
+        letter.piece.payload = codec.encode(payload)
+        self.driver.write(dead_letters.edit, letter.piece.id, letter.piece.payload)
+
+    @precondition(lambda self: self.model.dead)
+    @rule(number=pick)
+    def drop_dead(self, number: int) -> None:
+        identifier = [*self.model.dead][number % len(self.model.dead)]
+        del self.model.dead[identifier]
+        self.driver.write(dead_letters.drop, identifier)
+        try:
+            self.driver.write(dead_letters.drop, identifier)
+        except NotFound:
+            return
+        raise AssertionError("dropped twice")
+
+    # What is always true
+
+    @invariant()
+    def store_and_model_agree(self) -> None:
+        snapshot = self.driver.snapshot(self.tag)
+        self.adopt(snapshot.live)
+        assert [as_stored(piece) for piece in by_id(self.model.live)] == [without_slot(row) for row in snapshot.live]
+        assert snapshot.past == [as_past(one.piece, one) for one in by_id(self.model.past)]
+        assert snapshot.dead == [as_dead(one.piece, one) for one in by_id(self.model.dead)]
+        self.check_alone(snapshot)
+        self.told.append(self.model.said)
+        self.model.said = []
+
+    def adopt(self, live: list[Stored]) -> None:
+        """What the store enqueued by itself must be owed, each exactly once."""
+        made = [row for row in live if row.id not in self.model.live]
+        found = sorted((row.kind, row.prio, codec.encode(codec.decode(row.payload))) for row in made)
+        owed = sorted((kind, prio, codec.encode(message)) for kind, prio, message in self.model.owed)
+        assert [(kind, prio, codec.decode(body)) for kind, prio, body in found] == [
+            (kind, prio, codec.decode(body)) for kind, prio, body in owed
+        ]
+        self.model.owed.clear()
+        for row in made:
+            piece = Piece(row.id, row.kind, None, 1, row.prio, self.now, None, None, None, False, row.payload)
+            self.model.accept(piece, self.now)
+
+    def check_alone(self, snapshot: Snapshot) -> None:
+        """What the store's rows must fulfil whatever the model says."""
+        check_places(snapshot)
+        check_keys(snapshot.live)
+        uniques = Counter((row.kind, row.unique_key) for row in snapshot.live if row.unique_key is not None)
+        assert max(uniques.values(), default=1) == 1
+        self.check_tally(snapshot)
+        for pool in map(self.of, ("mail", "talk", "after")):
+            live = sum(pool_of(row.kind) == pool for row in snapshot.live)
+            assert self.driver.room(pool) == capacity(pool) - live
+
+    def check_tally(self, snapshot: Snapshot) -> None:
+        tally = Counter(snapshot.tally)
+        assert tally == Counter({name: number for name, number in self.model.counts.items() if number})
+        live = Counter(row.kind for row in snapshot.live)
+        for kind in {kind for _, kind in tally}:
+            ended = sum(tally[(word, kind)] for word in ("done", "cancelled", "expired", "dead"))
+            assert tally[("accepted", kind)] == ended - tally[("redriven", kind)] + live[kind]
+
+    def follow(self) -> None:
+        """Read the log up to here: no gap, the words of each step, and the same states when it is replayed."""
+        number = sum(map(len, self.told))
+        events = self.driver.events(self.cursor, number)
+        assert [one.seq for one in events] == list(range(self.cursor + 1, self.cursor + number + 1))
+        said = [(str(one.name), one.job, one.kind) for one in events]
+        start = 0
+        for step in self.told:
+            assert sorted(said[start : start + len(step)]) == sorted(step)
+            start += len(step)
+        self.replayed |= replay(said)
+        self.cursor, self.told = self.cursor + number, []
+        self.check_replay()
+
+    def check_replay(self) -> None:
+        for piece in self.model.live.values():
+            assert self.replayed[piece.id] == ("running" if piece.state == LEASED else "waiting")
+        for ended in (*self.model.past.values(), *self.model.dead.values()):
+            assert self.replayed[ended.piece.id] == ended.word
+
+    def teardown(self) -> None:
+        if not self.model.said:  # otherwise a step has failed, and its events may never come
+            self.follow()
+
+
+def by_id(found: dict[int, Any]) -> list[Any]:
+    return [found[identifier] for identifier in sorted(found)]
+
+
+def without_slot(row: Stored) -> tuple[Any, ...]:
+    """Which slot does not matter, only whether there is one; when it was cancelled neither."""
+    return (*row._replace(slot=row.slot is not None, cancelled_at=row.cancelled_at is not None),)
+
+
+def as_stored(piece: Piece) -> tuple[Any, ...]:
+    return (
+        piece.id, piece.kind, piece.key, piece.slots, piece.holds, piece.prio, piece.due_at, piece.state,
+        piece.attempt, piece.crashes, piece.epoch, piece.owner, piece.expires_at, piece.cancelled, piece.unique_key,
+        piece.continuation, int(piece.hold), piece.payload,
+    )  # fmt: skip
+
+
+def as_past(piece: Piece, ended: Ended) -> tuple[Any, ...]:
+    return (piece.id, piece.kind, ended.word, piece.attempt, piece.crashes, ended.at, piece.payload)
+
+
+def as_dead(piece: Piece, ended: Ended) -> tuple[Any, ...]:
+    return (
+        piece.id, piece.kind, ended.error_class, piece.attempt, piece.crashes, piece.epoch, ended.at, piece.payload,
+    )  # fmt: skip
+
+
+def check_places(snapshot: Snapshot) -> None:
+    ids = [row[0] for rows in (snapshot.live, snapshot.past, snapshot.dead) for row in rows]
+    assert len(ids) == len(set(ids)), "a job is in exactly one place"
+    assert all((row.owner is not None) == (row.state == LEASED) for row in snapshot.live)
+
+
+def check_keys(live: list[Stored]) -> None:
+    by_key: defaultdict[str, list[Stored]] = defaultdict(list)
+    for row in live:
+        if row.key is not None:
+            by_key[row.key].append(row)
+    for key, rows in by_key.items():
+        slots = [row.slot for row in rows if row.slot is not None]
+        behind = [row for row in rows if row.state == BEHIND]
+        assert len(slots) == len(set(slots)), f"a slot of {key} is held twice"
+        assert set(slots) <= set(range(1, SLOTS[key] + 1)), f"more of {key} than its slots are out of line"
+        assert not behind or len(slots) == SLOTS[key], f"{key} has jobs behind and a free slot"
+        assert all(row.slot is None for row in behind)
+        assert all(row.slot is not None for row in rows if row.state in (READY, LEASED))

@@ -1,0 +1,317 @@
+"""The spine as it should be, in plain Python: jobs in dictionaries, one rule at a time, nothing merged or fast."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ulak import codec
+from ulak.ids import EPOCH_MILLIS
+from ulak.spine.claim import Rotation
+from ulak.spine.job import BEHIND, DEFERRED, LEASED, READY, SUSPECT, Row
+from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Settlement, Snooze
+
+Said = tuple[str, int, str]
+
+
+@dataclass
+class Piece:
+    """A job. `holds` tells whether it has one of its key's slots; which one does not matter."""
+
+    id: int
+    kind: str
+    key: str | None
+    slots: int
+    prio: int
+    due_at: int
+    expires_at: int | None
+    unique_key: str | None
+    continuation: str | None
+    hold: bool
+    payload: bytes
+    state: int = READY
+    holds: bool = False
+    attempt: int = 0
+    crashes: int = 0
+    epoch: int = 0
+    owner: int | None = None
+    cancelled: bool = False
+
+    @classmethod
+    def of(cls, row: Row) -> Piece:
+        return cls(
+            row.id, row.kind, row.key, row.slots, row.prio, row.due_at, row.expires_at, row.unique_key,
+            row.continuation, bool(row.hold), row.payload,
+        )  # fmt: skip
+
+    @property
+    def place_in_line(self) -> tuple[int, int]:
+        """One slot is order, so priority does not count; in a bulkhead the urgent go first."""
+        return (self.prio if self.slots > 1 else 0, self.id)
+
+
+@dataclass
+class Ended:
+    piece: Piece
+    word: str
+    at: int
+    error_class: str = ""
+
+
+@dataclass
+class Bucket:
+    tokens: float
+    filled_at: int
+
+
+@dataclass
+class Model:
+    """All jobs, and what was said and counted about them. `owed` are jobs that the store makes by itself."""
+
+    capacity: Callable[[str], int]
+    pool_of: Callable[[str], str]
+    live: dict[int, Piece] = field(default_factory=dict)
+    past: dict[int, Ended] = field(default_factory=dict)
+    dead: dict[int, Ended] = field(default_factory=dict)
+    said: list[Said] = field(default_factory=list)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    owed: list[tuple[str, int, Any]] = field(default_factory=list)
+    buckets: dict[str, Bucket] = field(default_factory=dict)
+    rotations: dict[str, Rotation] = field(default_factory=dict)
+
+    # Saying and finding
+
+    def _say(self, word: str, piece: Piece, *, counted: bool = True) -> None:
+        self.said.append((word, piece.id, piece.kind))
+        if counted:
+            self.counts[(word, piece.kind)] += 1
+
+    def _among(self, state: int) -> list[Piece]:
+        return [piece for piece in self.live.values() if piece.state == state]
+
+    def room(self, pool: str) -> int:
+        return self.capacity(pool) - sum(self.pool_of(piece.kind) == pool for piece in self.live.values())
+
+    def holder_of(self, kind: str, unique_key: str | None) -> int | None:
+        same = (piece.id for piece in self.live.values() if (piece.kind, piece.unique_key) == (kind, unique_key))
+        return None if unique_key is None else next(same, None)
+
+    # Accepting
+
+    def enqueue(self, rows: Sequence[Row], now: int) -> list[int] | dict[str, int]:
+        """All or none: a row whose unique key is taken answers its holder and takes no room.
+
+        At a bound: what was asked of each pool that has too little.
+        """
+        ids: list[int] = []
+        fresh: dict[tuple[str, str | int], Row] = {}
+        for row in rows:
+            name = (row.kind, row.unique_key or row.id)
+            holder = self.holder_of(row.kind, row.unique_key)
+            ids.append(fresh.setdefault(name, row).id if holder is None else holder)
+        demand = Counter(self.pool_of(row.kind) for row in fresh.values())
+        crowded = {pool: number for pool, number in demand.items() if number > self.room(pool)}
+        if crowded:
+            return crowded
+        for row in fresh.values():
+            self.accept(Piece.of(row), now)
+        return ids
+
+    def accept(self, piece: Piece, now: int) -> None:
+        self.live[piece.id] = piece
+        self._say("accepted", piece)
+        if piece.due_at > now:
+            piece.state = DEFERRED
+        else:
+            self._join_line(piece)
+
+    def _join_line(self, piece: Piece) -> None:
+        """A slot if one is free, otherwise behind the others of the key."""
+        if piece.key is None:
+            piece.state = READY
+            return
+        holding = sum(other.key == piece.key and other.holds for other in self.live.values())
+        piece.holds = holding < piece.slots
+        piece.state = READY if piece.holds else BEHIND
+
+    # Running
+
+    def claim(self, owner: int, kind: str, room: int, levels: tuple[int, ...], now: int) -> tuple[list[int], int]:
+        """By shares: a part of the room for the level whose turn it is, the rest by priority, each level by age."""
+        level, share = self.rotations.setdefault(kind, Rotation()).favour(room, levels)
+        chosen: list[Piece] = []
+        for prio, most in [(level, share), *((prio, room) for prio in levels)]:
+            waiting = [piece for piece in self._among(READY) if (piece.kind, piece.prio) == (kind, prio)]
+            waiting = sorted((piece for piece in waiting if piece not in chosen), key=lambda piece: piece.id)
+            chosen += waiting[: max(min(most, room - len(chosen)), 0)]
+        return self._start(chosen, owner, now), len(chosen)
+
+    def spend(self, kind: str, rate: float, wanted: int, now: int) -> int:
+        burst = max(rate, 1.0)
+        bucket = self.buckets.setdefault(kind, Bucket(burst, now))
+        bucket.tokens = min(burst, bucket.tokens + (now - bucket.filled_at) / 1000 * rate)
+        bucket.filled_at = now
+        taken = min(wanted, int(bucket.tokens))
+        bucket.tokens -= taken
+        return taken
+
+    def claim_suspects(self, owner: int, kinds: Iterable[str], number: int, now: int, *, alone: bool) -> list[int]:
+        found = [piece for piece in self._among(SUSPECT) if piece.kind in kinds and (piece.crashes >= 2) is alone]
+        return sorted(self._start(sorted(found, key=lambda one: (one.crashes, one.id))[:number], owner, now))
+
+    def _start(self, chosen: list[Piece], owner: int, now: int) -> list[int]:
+        started = []
+        for piece in chosen:
+            piece.attempt, piece.epoch = piece.attempt + 1, piece.epoch + 1
+            piece.state, piece.owner = LEASED, owner
+            if piece.expires_at is not None and piece.expires_at <= now:
+                self._end(piece, "expired", now)
+            else:
+                self._say("started", piece, counted=False)
+                started.append(piece.id)
+        return started
+
+    # Ending an attempt
+
+    def settle(self, settlements: Iterable[Settlement], now: int) -> set[tuple[int, int]]:
+        kept = set()
+        for one in settlements:
+            piece = self.live.get(one.id)
+            if piece is not None and piece.state == LEASED and piece.epoch == one.epoch:
+                kept.add((one.id, one.epoch))
+                self._settle(piece, one, now)
+        return kept
+
+    def _settle(self, piece: Piece, one: Settlement, now: int) -> None:
+        outcome = one.outcome
+        if isinstance(outcome, Done):
+            self._end(piece, "done", now, outcome.result)
+        elif isinstance(outcome, Cancel):
+            self._end(piece, "cancelled", now, {"reason": outcome.reason})
+        elif isinstance(outcome, Dead):
+            self._bury(piece, outcome.cause, outcome.error_class, now)
+        elif piece.cancelled:
+            self._end(piece, "cancelled", now)
+        elif isinstance(outcome, Release):
+            self._say("released", piece, counted=False)
+            self._come_back(piece, SUSPECT if piece.crashes else READY)
+            piece.attempt -= 1
+        else:
+            assert isinstance(outcome, Retry | Snooze)
+            self._say("snoozed" if isinstance(outcome, Snooze) else "retried", piece)
+            self._come_back(piece, DEFERRED)
+            piece.due_at = one.resume_at
+            piece.attempt -= isinstance(outcome, Snooze)
+
+    def _come_back(self, piece: Piece, state: int) -> None:
+        """The slot is kept: a retry holds up its key."""
+        piece.state, piece.owner = state, None
+
+    def _end(self, piece: Piece, word: str, now: int, detail: Any = None) -> None:
+        self.past[piece.id] = Ended(piece, word, now)
+        self._leave(piece, word, detail)
+
+    def _bury(self, piece: Piece, cause: str, error_class: str, now: int) -> None:
+        self.dead[piece.id] = Ended(piece, "dead", now, error_class)
+        self._count_death(piece, error_class, 1)
+        self._leave(piece, "dead", {"cause": cause, "error_class": error_class})
+
+    def _count_death(self, piece: Piece, error_class: str, number: int) -> None:
+        word = {"permanent": "failed", "uncertain": "held"}.get(error_class)
+        if word is not None:
+            self.counts[(word, piece.kind)] += number
+
+    def _leave(self, piece: Piece, word: str, detail: Any) -> None:
+        del self.live[piece.id]
+        self._say(word, piece)
+        if piece.continuation is not None:
+            message = {
+                "job": piece.id, "kind": piece.kind, "outcome": word, "attempt": piece.attempt, "detail": detail,
+                "payload": codec.decode(piece.payload),
+            }  # fmt: skip
+            self.owed.append((piece.continuation, piece.prio, message))
+        behind = [other for other in self._among(BEHIND) if other.key == piece.key]
+        if piece.holds and behind:
+            following = min(behind, key=lambda other: other.place_in_line)
+            following.holds, following.state = True, READY
+
+    # Time, death and people
+
+    def promote_due(self, now: int) -> int | None:
+        due = [piece for piece in self._among(DEFERRED) if piece.due_at <= now]
+        for piece in sorted(due, key=lambda piece: (piece.due_at, piece.id)):
+            if piece.key is None or piece.holds:
+                piece.state = SUSPECT if piece.crashes else READY
+            else:
+                self._join_line(piece)
+        return min((piece.due_at for piece in self._among(DEFERRED)), default=None)
+
+    def rescue(self, owner: int, poison_deaths: int, now: int) -> int:
+        mine = sorted((piece for piece in self._among(LEASED) if piece.owner == owner), key=lambda piece: piece.id)
+        for piece in mine:
+            self._say("uncertain", piece)
+            if piece.cancelled:
+                self._end(piece, "cancelled", now, {"reason": "cancelled while its process died"})
+            elif piece.hold:
+                cause = "the process died during this attempt; it may have had its effect and waits for a decision"
+                self._bury(piece, cause, "uncertain", now)
+            elif piece.crashes + 1 >= poison_deaths:
+                deaths = piece.crashes + 1
+                self._bury(piece, f"poison: the process died {deaths} times while this job was running", "poison", now)
+            else:
+                self._come_back(piece, SUSPECT)
+                piece.crashes += 1
+        return len(mine)
+
+    def cancel(self, identifier: int, now: int) -> str:
+        piece = self.live.get(identifier)
+        if piece is None:
+            return "finished"
+        if piece.state == LEASED:
+            piece.cancelled = True
+            return "cancelling"
+        self._end(piece, "cancelled", now)
+        return "cancelled"
+
+    def redrive(self, ids: Iterable[int], now: int) -> list[int]:
+        back = []
+        for identifier in sorted(set(ids) & set(self.dead)):
+            letter = self.dead[identifier]
+            if self.holder_of(letter.piece.kind, letter.piece.unique_key) is None:
+                del self.dead[identifier]
+                self._redrive(letter, now)
+                back.append(identifier)
+        return back
+
+    def _redrive(self, letter: Ended, now: int) -> None:
+        expires_at = letter.piece.expires_at
+        again = replace(
+            letter.piece, state=READY, holds=False, attempt=0, crashes=0, owner=None, cancelled=False, due_at=now,
+            expires_at=None if expires_at is not None and expires_at <= now else expires_at,
+        )  # fmt: skip
+        self.accept(again, now)
+        self.counts[("accepted", again.kind)] -= 1
+        self._count_death(again, letter.error_class, -1)
+        self._say("redriven", again)
+
+    def prune(self, now: int, history: int, dead: int) -> tuple[int, int]:
+        first_id = max(now - history - EPOCH_MILLIS, 0) << 22
+        old = [one.piece.id for one in self.past.values() if one.at < now - history and one.piece.id < first_id]
+        forgotten = [one.piece.id for one in self.dead.values() if one.at < now - dead]
+        for identifier in old:
+            del self.past[identifier]
+        for identifier in forgotten:
+            del self.dead[identifier]
+        return len(old), len(forgotten)
+
+
+def replay(said: Iterable[Said]) -> dict[int, str]:
+    """Where each job stands, from its events alone."""
+    states: dict[int, str] = {}
+    for word, identifier, _ in said:
+        states[identifier] = {
+            "started": "running", "done": "done", "cancelled": "cancelled", "expired": "expired", "dead": "dead",
+        }.get(word, "waiting")  # fmt: skip
+    return states

@@ -1,0 +1,232 @@
+"""Pure decisions: backoff, breaker, shares, what is hot, and how an attempt ends."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ulak import Backoff, BreakerPolicy, Cancel, Done, Permanent, Retry, Snooze, Throttled, Transient
+from ulak.spine import executor
+from ulak.spine.breaker import TRIAL_MILLIS, Breaker, Breakers, admit, failed, succeeded
+from ulak.spine.claim import Claimed, Rotation
+from ulak.spine.handler import Handler, Handlers
+from ulak.spine.heat import LEVELS, Heat
+from ulak.spine.job import SUSPECT_LEVEL, Job, Lease
+from ulak.spine.outcome import Dead
+
+# Backoff
+
+
+@given(st.integers(1, 10_000), st.floats(0.01, 100), st.floats(1, 10), st.floats(0, 1))
+def test_a_delay_is_never_shorter_than_asked_nor_longer_than_the_cap_and_its_jitter(attempt, first, factor, jitter):
+    backoff = Backoff(first, factor, 1000, jitter)
+    delay = backoff.delay_seconds(attempt, random.Random(attempt))
+    least = min(first * factor ** min(attempt - 1, 64), 1000)
+    assert least <= delay <= least * (1 + jitter) + 1e-9
+
+
+# Breaker
+
+POLICY = BreakerPolicy(failures=3, open_seconds=10, cap_seconds=60)
+
+
+def test_a_breaker_opens_after_failures_in_a_row_and_a_success_forgets_them():
+    breaker = Breaker("shop")
+    for _ in range(2):
+        breaker = failed(breaker, POLICY, 0)
+    assert (breaker.state, admit(breaker, 0)[1]) == ("closed", True)
+    assert succeeded(breaker).failures == 0
+    breaker = failed(breaker, POLICY, 0)
+    assert (breaker.state, breaker.until_at) == ("open", 10_000)
+    assert not admit(breaker, 9_999)[1]
+
+
+def test_exactly_one_is_let_through_for_a_trial_and_another_if_nothing_is_heard_of_it():
+    breaker = Breaker("shop", "open", 3, 1, 10_000)
+    trial, may_go = admit(breaker, 10_000)
+    assert (trial.state, may_go) == ("half-open", True)
+    assert not admit(trial, 10_001)[1]
+    again, may_go = admit(trial, 10_000 + TRIAL_MILLIS)
+    assert (again.state, may_go) == ("half-open", True)
+
+
+def test_failures_of_those_under_way_do_not_lengthen_the_pause_and_a_failed_trial_doubles_it():
+    breaker = Breaker("shop", "open", 3, 1, 10_000)
+    for _ in range(50):
+        breaker = failed(breaker, POLICY, 5)
+    assert breaker.until_at == 10_000
+    pauses = []
+    for _ in range(4):
+        breaker, _ = admit(breaker, breaker.until_at)
+        breaker = failed(breaker, POLICY, 0)
+        pauses.append(breaker.until_at)
+    assert pauses == [20_000, 40_000, 60_000, 60_000]
+
+
+def test_who_is_stopped_by_a_trial_asks_again_soon_and_by_an_open_breaker_at_its_end():
+    assert Breaker("shop", "open", 3, 1, 10_000).pause_seconds(2000) == 8
+    assert Breaker("shop", "half-open", 3, 1, 30_000).pause_seconds(2000) == 1
+    assert Breaker("shop", "open", 3, 1, 1000).pause_seconds(2000) == 0.1
+
+
+def test_only_changes_of_state_are_told_and_the_oldest_are_forgotten(monkeypatch):
+    monkeypatch.setattr("ulak.spine.breaker.REMEMBERED", 3)
+    breakers = Breakers()
+    for number in range(10):
+        for _ in range(3):
+            breakers.failed(f"shop-{number}", POLICY, 0)
+    assert len(breakers.all()) == 3
+    assert [one.state for one in breakers.changed] == ["open"] * 10
+
+
+# Shares
+
+
+@given(st.lists(st.integers(1, 50), min_size=40, max_size=80), st.sets(st.sampled_from(LEVELS), min_size=2))
+def test_an_eighth_goes_to_the_lower_levels_and_each_of_them_gets_its_turn(rooms, levels):
+    rotation, ordered, given_to = Rotation(), tuple(sorted(levels)), Counter()
+    for room in rooms:
+        level, share = rotation.favour(room, ordered)
+        assert share <= room
+        if share:
+            given_to[level] += 1
+    assert sum(rooms) // 8 - 7 <= sum(rooms)
+    lower = ordered[1:]
+    assert set(given_to) <= set(lower)
+    if sum(given_to.values()) >= 2 * len(lower):
+        assert set(given_to) == set(lower)
+        assert max(given_to.values()) - min(given_to.values()) <= 1
+
+
+@pytest.mark.parametrize("room", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("levels", [(1, 2, 3), (0, 3), (0, 1, 2, 3)], ids=len)
+def test_no_lower_level_starves_whatever_the_size_of_a_claim(room, levels):
+    rotation, favoured = Rotation(), Counter()
+    for _ in range(8 * 20):
+        level, share = rotation.favour(room, levels)
+        favoured[level] += share
+    assert all(favoured[level] > 0 for level in levels[1:])
+    assert sum(favoured.values()) == room * 20
+
+
+def test_a_single_level_needs_no_share():
+    assert Rotation().favour(100, (2,)) == (2, 0)
+
+
+# What is hot
+
+
+async def nothing(_):
+    """A handler."""
+
+
+def lease(kind):
+    return Lease(1, 1, kind, None, 2, 1, 0, 0, 0, None, b"null")
+
+
+@pytest.fixture
+def heat():
+    handlers = Handlers()
+    for kind in ("a", "b"):
+        handlers.add(Handler(kind, nothing))
+    return Heat(handlers)
+
+
+def test_what_becomes_ready_while_a_claim_is_under_way_stays_hot_though_the_claim_found_nothing(heat):
+    heat.add([("a", 2)])
+    heat.look()
+    heat.add([("a", 2)])
+    heat.note(Claimed(dry=[("a", 2)]), 0)
+    assert heat.levels(0) == {"a": (2,)}
+    heat.look()
+    heat.note(Claimed(dry=[("a", 2)]), 0)
+    assert heat.levels(0) == {}
+
+
+def test_the_kind_that_was_served_longest_ago_comes_first(heat):
+    heat.add_all()
+    heat.note(Claimed(leases=[lease("a")]), 0)
+    assert list(heat.levels(0)) == ["b", "a"]
+    heat.note(Claimed(leases=[lease("b")]), 0)
+    assert list(heat.levels(0)) == ["a", "b"]
+
+
+def test_a_kind_rests_until_its_rate_allows_more_and_then_is_hot_at_every_level(heat):
+    heat.add([("a", 0)])
+    heat.note(Claimed(dry=[("a", 0)], rate_wait_seconds={"a": 0.4}), 10)
+    assert heat.rests("a", 10.3)
+    assert heat.rest_seconds(10.1, 1) == pytest.approx(0.3)
+    assert heat.levels(10.3) == {}
+    assert not heat.rests("a", 10.4)
+    assert heat.levels(10.5) == {"a": LEVELS}
+
+
+def test_suspects_are_announced_apart_and_kinds_without_a_handler_not_at_all(heat):
+    heat.suspects = False
+    heat.add([("c", 2), ("a", SUSPECT_LEVEL)])
+    assert heat.suspects
+    assert heat.levels(0) == {}
+
+
+# How an attempt ends
+
+JOB = Job(1, "mail.send", None, 3, 1)
+
+
+def handler(**options):
+    return Handler("mail.send", nothing, backoff=Backoff(10, 2, 1000, 0), **options)
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (Permanent("no"), Dead("Permanent: no", "permanent")),
+        (Transient("busy"), Retry(40, "Transient: busy")),
+        (ValueError("odd"), Retry(40, "ValueError: odd")),
+        (Throttled("slow", retry_after_seconds=7), Retry(7, "Throttled: slow")),
+        (Throttled("slow", retry_after_seconds=-7), Retry(0, "Throttled: slow")),
+        (Throttled("slow", retry_after_seconds=1e9), Retry(3600, "Throttled: slow")),
+        (Throttled("slow"), Retry(40, "Throttled: slow")),
+    ],
+    ids=repr,
+)
+def test_failures_are_sorted_by_what_to_do_next(error, outcome):
+    assert executor.failed(error, handler(), JOB) == outcome
+
+
+def test_the_last_attempt_ends_in_a_death_that_tells_the_cause():
+    dead = executor.failed(Transient("busy"), handler(max_attempts=3), JOB)
+    assert dead == Dead("gave up after 3 attempts: Transient: busy", "transient")
+    assert isinstance(executor.bounded(Retry(5), handler(max_attempts=3), JOB), Dead)
+    assert executor.bounded(Snooze(5), handler(max_attempts=3), JOB) == Snooze(5)
+
+
+def test_what_is_returned_is_an_outcome():
+    assert executor.answered(Cancel("enough")) == Cancel("enough")
+    assert bytes(executor.answered({"a": 1}).result) == b'{"a":1}'
+    assert executor.answered(Done()) == Done()
+
+
+@pytest.mark.parametrize("answer", [{1, 2, object()}, Done(object()), Retry("5"), Snooze(None, 7), "\ud800"], ids=repr)
+def test_an_answer_that_makes_no_sense_is_a_permanent_failure(answer):
+    with pytest.raises(Permanent):
+        executor.answered(answer)
+
+
+@given(st.text())
+def test_a_cause_can_be_stored_whatever_it_says(text):
+    said = executor.describe(OSError(text))
+    said.encode()
+    assert "\x00" not in said
+    assert len(said) <= 2000
+
+
+@given(st.one_of(st.floats(allow_nan=True), st.integers(-(10**30), 10**30)))
+def test_a_pause_ends_between_now_and_ten_years_from_now(seconds):
+    at = executor.resume_at(Retry(seconds), 1000)
+    assert 1000 <= at <= 1000 + 10 * 365 * 86_400_000
+    assert executor.resume_at(Snooze(seconds), 1000) == at
