@@ -43,7 +43,9 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("--kills", type=int, default=1000, help="on each store (1000)")
     parser.add_argument("--store", choices=["sqlite", "postgres", "both"], default="both")
-    parser.add_argument("--seed", type=int, default=1, help="the same moments again, as far as a machine repeats itself")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="the same moments again, as far as a machine repeats itself"
+    )
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     return parser.parse_args()
 

@@ -19,6 +19,10 @@ from ulak.settings import load
 from ulak.spine.event import EventRecord, read_events
 
 _PAST = "SELECT id, kind, detail, payload FROM past"
+_LIVING = """
+SELECT kind, state, crashes, owner, key, count(*), min(due_at), max(due_at) FROM job
+GROUP BY kind, state, crashes, owner, key ORDER BY 6 DESC LIMIT 20
+"""
 _ENDINGS = ("done", "cancelled", "expired", "dead")
 NUMBERED_SECONDS = 20
 
@@ -66,6 +70,13 @@ def audit(address: str) -> Audit:
         unbalanced=_unbalanced(tally, counts, past),
         integrity=integrity,
     )
+
+
+def living(address: str) -> list[tuple[Any, ...]]:
+    """What a store that does not drain still holds: kind, state, crashes, owner, key, how many, due from and to."""
+    with _reading(address) as connection:
+        found: list[tuple[Any, ...]] = connection.execute(_LIVING).fetchall()
+        return found
 
 
 @contextlib.contextmanager

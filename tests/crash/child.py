@@ -58,7 +58,9 @@ class Child:
         self._tokens = itertools.count(life.number * TOKENS_PER_LIFE)
         self._accepted = 0
         self._enough = asyncio.Event()
-        self._ulak = Ulak(settings=load(env={}, overrides={"store": life.address, **SETTINGS, **life.settings}).settings)
+        self._ulak = Ulak(
+            settings=load(env={}, overrides={"store": life.address, **SETTINGS, **life.settings}).settings
+        )
         self._declare()
 
     # The handlers. Each says that it begins, works for some milliseconds, says that it ends, and answers its epoch.

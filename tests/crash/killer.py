@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.crash.audit import audit
+from tests.crash.audit import audit, living
 from tests.crash.ledger import Ledger, Verdict
 from tests.crash.nursery import Child, Nursery
 from tests.crash.wire import Life
@@ -16,6 +16,7 @@ SHORTEST_SECONDS, LONGEST_SECONDS = 0.05, 0.6
 FREEZE_SHARE = 0.03
 FROZEN_SECONDS = 1.8  # longer than the lease: others take its work, and it comes back with results that are stale
 PRODUCERS = 3
+IDLE_SECONDS = 30.0  # far beyond every pause that a worker makes
 
 
 @dataclass
@@ -31,7 +32,7 @@ class Killer:
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
-        self._lives = 0
+        self._lives = self._seen = 0
         self._shared = self.address.startswith("postgresql:")
 
     def run(self, kills: int, tell: Callable[[Killer], None] = lambda killer: None) -> Verdict:
@@ -52,10 +53,10 @@ class Killer:
         """Let a last process finish everything, then compare."""
         self._lives += 1
         last = self.nursery.start(Life(self.address, self._lives, self.seed, until="drained"))
-        while last.status is None:
-            before = len(self.ledger.ended)
-            if not self.nursery.listen(lambda: last.status is not None, seconds=30) and len(self.ledger.ended) == before:
-                raise TimeoutError(f"the last process does nothing any more; it still has work ({self.address})")
+        while not self.nursery.listen(lambda: last.status is not None, seconds=IDLE_SECONDS):
+            moved, self._seen = len(self.ledger.ended) > self._seen, len(self.ledger.ended)
+            if not moved:
+                raise TimeoutError(f"process {last.pid} does nothing, but there is work: {living(self.address)}")
         return self.ledger.judge(audit(self.address))
 
     def _start(self) -> Child:

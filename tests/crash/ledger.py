@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from tests.crash.audit import Audit
@@ -84,7 +85,7 @@ class Ledger:
     def _steps(self, identifier: int) -> list[str]:
         """Why each further run of a job came to be: the one before was marked uncertain, or asked for it."""
         runs = sorted(self.runs[identifier])
-        return [self._step(identifier, before, after) for before, after in zip(runs, runs[1:], strict=False)]
+        return [self._step(identifier, before, after) for before, after in pairwise(runs)]
 
     def _step(self, identifier: int, before: Run, after: Run) -> str:
         if before.epoch == after.epoch:
@@ -96,7 +97,7 @@ class Ledger:
 
 def _disorder(first_runs: list[tuple[int, int]]) -> int:
     ids = [identifier for _, identifier in sorted(first_runs)]
-    return sum(later < earlier for earlier, later in zip(ids, ids[1:], strict=False))
+    return sum(later < earlier for earlier, later in pairwise(ids))
 
 
 @dataclass(frozen=True)

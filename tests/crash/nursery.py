@@ -27,6 +27,10 @@ _START, _REAP = b"s", b"r"
 _MOST = 1 << 16
 
 
+class ChildFailed(Exception):
+    """A process met something that it did not expect."""
+
+
 class Child:
     """A process that was forked in the nursery, and what it has said."""
 
@@ -91,7 +95,7 @@ class Nursery:
         for record in child.ear.hear():
             child.ready |= isinstance(record, Ready)
             if isinstance(record, Failed):
-                raise AssertionError(f"child {child.pid}: {record.text}")
+                raise ChildFailed(f"child {child.pid}: {record.text}")
             self.hear(record)
         if child.ear.ended:
             self._bury(child)
@@ -122,7 +126,7 @@ class Nursery:
             self.kill(child)
 
     def close(self) -> None:
-        with contextlib.suppress(AssertionError):
+        with contextlib.suppress(ChildFailed):
             self.kill_all()
         self._socket.close()
         self._process.wait(PATIENCE_SECONDS)

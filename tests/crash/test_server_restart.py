@@ -1,4 +1,4 @@
-"""PostgreSQL itself stopped under load, as if its power had gone: nothing acknowledged is missing, nothing is double."""
+"""PostgreSQL itself stopped under load, as by a power cut: nothing acknowledged is missing, nothing is double."""
 
 from __future__ import annotations
 

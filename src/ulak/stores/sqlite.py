@@ -103,10 +103,10 @@ class SqliteStore:
             self._listener.committed(buffers, [pool for pool, number in buffers.room.items() if number > 0])
 
     async def close(self) -> None:
+        await asyncio.to_thread(self._readers.close)  # first: whoever writes and closes last empties the WAL
         if self._writer is not None:
             await self._writer.close()
             self._writer = None
-        await asyncio.to_thread(self._readers.close)
         self._lock.release()
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
