@@ -28,6 +28,7 @@ bench: $(VENV)/.bench-ready  ## Measure beside peers; prints one table and write
 
 crash: setup  ## Kill real processes 1,000 times and count what was lost
 	$(BIN)/python -m tests.crash
+	$(BIN)/python -m tests.crash_http
 
 format: setup  ## Rewrite the sources in the house's format
 	$(BIN)/ruff check --fix .
