@@ -65,7 +65,7 @@ async def test_a_head_that_never_ends_is_cut_off():
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /"])
 async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch, sent):
     monkeypatch.setattr(server, "HEAD_SECONDS", 0.05)
-    monkeypatch.setattr(server, "KEEP_ALIVE_SECONDS", 0.05)  # what bounds the start of a head that came with the last one
+    monkeypatch.setattr(server, "KEEP_ALIVE_SECONDS", 0.05)  # bounds a head whose start came with the last
     async with serving() as served:
         await raw(served, sent)  # returns, because the server hangs up
 
