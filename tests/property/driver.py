@@ -86,7 +86,7 @@ class Driver:
         self.store = store
         self.clock = clock
         self._loop = loop
-        self._ears = ears
+        self.ears = ears
         self._examples = count(1)
 
     def begin(self) -> str:
@@ -134,11 +134,11 @@ class Driver:
         found: list[EventRecord] = []
         async with asyncio.timeout(20):
             while len(found) < number:
-                self._ears._changed.clear()
+                self.ears._changed.clear()
                 more = await self.store.read(read_events, found[-1].seq if found else after, 10_000)
                 found += more
                 if not more:
-                    await self._ears._changed.wait()
+                    await self.ears._changed.wait()
         return found
 
 
