@@ -94,7 +94,6 @@ def test_an_eighth_goes_to_the_lower_levels_and_each_of_them_gets_its_turn(rooms
         assert share <= room
         if share:
             given_to[level] += 1
-    assert sum(rooms) // 8 - 7 <= sum(rooms)
     lower = ordered[1:]
     assert set(given_to) <= set(lower)
     if sum(given_to.values()) >= 2 * len(lower):
@@ -211,7 +210,11 @@ def test_what_is_returned_is_an_outcome():
     assert executor.answered(Done()) == Done()
 
 
-@pytest.mark.parametrize("answer", [{1, 2, object()}, Done(object()), Retry("5"), Snooze(None, 7), "\ud800"], ids=repr)
+@pytest.mark.parametrize(
+    "answer",
+    [{1, 2, object()}, Done(object()), Retry("5"), Snooze(None, 7), "\ud800"],
+    ids=lambda answer: type(answer).__name__,
+)
 def test_an_answer_that_makes_no_sense_is_a_permanent_failure(answer):
     with pytest.raises(Permanent):
         executor.answered(answer)
