@@ -9,6 +9,7 @@ from uuid import UUID
 
 from ulak import ids
 from ulak.clock import to_datetime
+from ulak.compute.backend import Backend
 from ulak.compute.cpus import usable_cpus
 from ulak.compute.engine import Engine
 from ulak.compute.errors import Expired
@@ -51,7 +52,8 @@ class Compute:
     def engine(self) -> Engine:
         """The engine of this process, started when first asked for."""
         if self._engine is None:
-            self._engine = Engine(engine_settings(self._section))
+            settings = engine_settings(self._section)
+            self._engine = Engine(settings, backend=_cluster(settings, self._section.ray_address))
         return self._engine
 
     def close(self) -> None:
@@ -161,6 +163,14 @@ def _ending(record: Record) -> tuple[TaskStatus, str, str]:
         reason = record.detail.get("reason") if isinstance(record.detail, dict) else None
         return TaskStatus.CANCELLED, reason or "cancelled before it ran", ""
     return read_cause(str(record.detail))
+
+
+def _cluster(settings: ComputeSettings, address: str) -> Backend | None:
+    if not address:
+        return None
+    from ulak.compute.ray_backend import RayBackend  # its library is an extra
+
+    return RayBackend(settings, address)
 
 
 def _priority(task: Task) -> Priority:

@@ -14,6 +14,9 @@ class Compute(Section):
     cpu_workers: int = Field(0, ge=0, le=1024, description="Processes for CPU-bound tasks; 0 is one per usable core.")
     io_workers: int = Field(1, ge=1, le=1024, description="Processes for IO-bound tasks.")
     io_threads: int = Field(32, ge=1, le=1024, description="Threads in each process for IO-bound tasks.")
+    ray_address: str = Field(
+        "", max_length=1000, description="A Ray cluster to run on (auto, or its address); empty is this machine."
+    )
     capacity: int = Field(100_000, ge=1, le=1_000_000_000, description="Most unfinished durable tasks.")
     timeout_seconds: float = Field(3600, gt=0, le=604_800, description="Longest time for one run of a task.")
     recycle_tasks: int = Field(

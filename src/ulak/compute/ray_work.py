@@ -1,0 +1,27 @@
+"""What runs on a node of a Ray cluster: a batch of messages in, outcomes out. The same runner as in our workers."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+from ulak.compute.runner import Role, Runner
+
+Message = tuple[Any, ...]
+
+
+@cache
+def _runner(role: Role) -> Runner:
+    """Kept for the life of the process, so that functions and scripts are looked up once."""
+    return Runner(role)
+
+
+def run_batch(fields: tuple[Any, ...], messages: list[Message]) -> list[Message]:
+    """CPU-bound messages one after another, IO-bound ones side by side."""
+    role = Role(*fields)
+    runner = _runner(role)
+    if not role.threads or len(messages) == 1:
+        return [runner.run(message) for message in messages]
+    with ThreadPoolExecutor(min(role.threads, len(messages))) as threads:
+        return list(threads.map(runner.run, messages))
