@@ -6,7 +6,6 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import uvloop
 
@@ -69,24 +68,28 @@ class Line:
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._free: list[Any] = []
+        self._free: list[Once] = []
 
     async def send(self, request: bytes) -> None:
-        asking = self._free.pop() if self._free else await self._new()
-        asking.waiting = [request]
-        asking.ask()
+        once = self._free.pop() if self._free else await self._new()
+        once.waiting = request
+        once.ask()
 
-    async def _new(self) -> Asking:
-        class One(Asking):
-            waiting: list[bytes] = []  # noqa: RUF012 - replaced for each request
+    async def _new(self) -> Once:
+        _, once = await asyncio.get_running_loop().create_connection(lambda: Once(self._free), "127.0.0.1", self._port)
+        return once
 
-        def following() -> bytes | None:
-            return one.waiting.pop() if one.waiting else None
 
-        _, one = await asyncio.get_running_loop().create_connection(
-            lambda: One(following, lambda _status, _seconds: self._free.append(one)), "127.0.0.1", self._port
-        )
-        return one
+class Once(Asking):
+    """Asks once each time that it is told to, and says when it is free again."""
+
+    def __init__(self, free: list[Once]) -> None:
+        super().__init__(self._take, lambda _status, _seconds: free.append(self))
+        self.waiting: bytes | None = None
+
+    def _take(self) -> bytes | None:
+        request, self.waiting = self.waiting, None
+        return request
 
 
 if __name__ == "__main__":
