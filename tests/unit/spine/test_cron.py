@@ -1,0 +1,77 @@
+"""Cron: the hour that comes twice, times that were missed, and expressions that are none."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.contract.bench import Bench, Ears
+from ulak import codec
+from ulak.clock import to_datetime, to_millis
+from ulak.errors import Invalid
+from ulak.spine.cron import FIRE_DUE, CronEntry, Tick
+from ulak.stores.sqlite import SqliteStore
+
+MINUTE = 60_000
+
+
+def millis(*parts):
+    return to_millis(datetime(*parts, tzinfo=UTC))
+
+
+def times(entry, after, number):
+    found = []
+    for _ in range(number):
+        after = entry.next_after(after)
+        found.append(to_datetime(after).strftime("%d %H:%M"))
+    return found
+
+
+def test_a_daily_time_in_the_hour_that_comes_twice_fires_once():
+    entry = CronEntry("nightly", "30 2 * * *", "report", time_zone="Europe/Berlin")
+    assert times(entry, millis(2027, 10, 30, 12), 3) == ["31 00:30", "01 01:30", "02 01:30"]
+
+
+def test_what_runs_all_the_time_runs_on_through_both_changes():
+    entry = CronEntry("often", "*/30 * * * *", "report", time_zone="Europe/Berlin")
+    autumn = times(entry, millis(2027, 10, 30, 23, 45), 4)
+    assert autumn == ["31 00:00", "31 00:30", "31 01:00", "31 01:30"]
+    spring = times(entry, millis(2027, 3, 28, 0, 15), 4)
+    assert spring == ["28 00:30", "28 01:00", "28 01:30", "28 02:00"]
+
+
+def test_a_month_has_a_last_day_and_february_sometimes_one_more():
+    entry = CronEntry("leap", "0 0 29 2 *", "report")
+    assert entry.next_after(millis(2027, 3, 1)) == millis(2028, 2, 29)
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone"),
+    [("", "UTC"), ("* * * *", "UTC"), ("61 * * * *", "UTC"), ("0 0 31 2 *", "UTC"), ("* * * * *", "Mars/Olympus")],
+)
+def test_what_can_never_fire_is_refused_by_its_name(expression, zone):
+    with pytest.raises(Invalid, match="cron entry odd"):
+        CronEntry("odd", expression, "report", time_zone=zone).next_after(0)
+
+
+@pytest.fixture
+async def bench(clock):
+    store = SqliteStore(None, clock, lambda pool: 1000)
+    ears = Ears()
+    await store.open(ears)
+    yield Bench(store, ears, clock)
+    await store.close()
+
+
+async def test_times_that_passed_while_nobody_ran_fire_once_and_late(bench: Bench):
+    entry = CronEntry("often", "*/5 * * * *", "report", {"to": "ada"})
+    first, fired = await bench.store.submit(FIRE_DUE, Tick((entry,)))
+    assert fired == []
+    bench.clock.advance(3600)
+    following, fired = await bench.store.submit(FIRE_DUE, Tick((entry,)))
+    assert fired == ["often"]
+    assert following > bench.clock.now()
+    (lease,) = await bench.claim("report")
+    assert codec.decode(lease.payload) == {"entry": "often", "due_at": first, "payload": {"to": "ada"}}
+    assert (await bench.store.submit(FIRE_DUE, Tick((entry,))))[1] == []

@@ -1,0 +1,47 @@
+"""However oddly an attempt fails, the worker gets an outcome: an error on the way there would leave the job leased."""
+
+from __future__ import annotations
+
+import pytest
+
+from ulak.backoff import Backoff
+from ulak.errors import Throttled
+from ulak.spine import executor
+from ulak.spine.handler import Handler
+from ulak.spine.job import Job
+from ulak.spine.outcome import Retry
+
+
+async def nothing(job):
+    return None
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise LookupError("no words")
+
+
+JOB = Job(1, "mail.send", None, 3, 1)
+
+
+def outcome_of(error, **backoff):
+    return executor.failed(error, Handler("mail.send", nothing, backoff=Backoff(jitter=0, **backoff)), JOB)
+
+
+def test_an_error_that_can_not_be_printed_is_a_failure_like_others():
+    assert outcome_of(Mute()) == Retry(4.0, "Mute: (it can't say why: its own message raised LookupError)")
+
+
+@pytest.mark.parametrize("asked", ["7", object(), None, [1]], ids=repr)
+def test_a_pause_that_is_no_number_is_the_usual_pause(asked):
+    assert outcome_of(Throttled("slow", retry_after_seconds=asked)) == Retry(4.0, "Throttled: slow")
+
+
+def test_a_pause_that_is_not_a_number_ends_at_once():
+    outcome = outcome_of(Throttled("slow", retry_after_seconds=float("nan")))
+    assert executor.resume_at(outcome, 1000) == 1000
+
+
+@pytest.mark.parametrize("factor", [1e9, 10**9])
+def test_a_backoff_that_grows_beyond_all_numbers_stays_at_its_cap(factor):
+    assert Backoff(factor=factor, cap_seconds=60, jitter=0).delay_seconds(1000) == 60
