@@ -19,6 +19,10 @@ class Backoff:
     jitter: float = 0.25
 
     def delay_seconds(self, attempt: int, chance: random.Random | None = None) -> float:
-        exponent = min(attempt - 1, 64)
-        delay = min(self.first_seconds * self.factor**exponent, self.cap_seconds)
-        return delay * (1 + self.jitter * (chance or random).random())
+        return self._plain_seconds(min(attempt - 1, 64)) * (1 + self.jitter * (chance or random).random())
+
+    def _plain_seconds(self, exponent: int) -> float:
+        try:
+            return min(self.first_seconds * float(self.factor) ** exponent, self.cap_seconds)
+        except OverflowError:  # a large factor leaves the numbers behind
+            return self.cap_seconds

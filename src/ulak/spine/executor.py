@@ -47,7 +47,11 @@ def error_class(error: BaseException) -> str:
 
 
 def describe(error: BaseException) -> str:
-    return _storable(mask_text(f"{type(error).__name__}: {error}"))[:2000]
+    try:
+        said = str(error)
+    except Exception as odd:  # noqa: BLE001 - a handler's own error class may fail even at this
+        said = f"(it can't say why: its own message raised {type(odd).__name__})"
+    return _storable(mask_text(f"{type(error).__name__}: {said}"))[:2000]
 
 
 def _storable(text: str) -> str:
@@ -59,7 +63,7 @@ def failed(error: BaseException, handler: Handler, job: Job) -> Outcome:
     """Permanent dies at once, throttled waits as long as it was told (within reason), the rest backs off."""
     if isinstance(error, Permanent):
         return Dead(describe(error), error_class(error))
-    if isinstance(error, Throttled) and error.retry_after_seconds is not None:
+    if isinstance(error, Throttled) and isinstance(error.retry_after_seconds, float | int):
         return bounded(
             Retry(min(max(error.retry_after_seconds, 0.0), THROTTLE_CAP_SECONDS), describe(error)),
             handler,

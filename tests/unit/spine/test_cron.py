@@ -13,8 +13,6 @@ from ulak.errors import Invalid
 from ulak.spine.cron import FIRE_DUE, CronEntry, Tick
 from ulak.stores.sqlite import SqliteStore
 
-MINUTE = 60_000
-
 
 def millis(*parts):
     return to_millis(datetime(*parts, tzinfo=UTC))
