@@ -8,6 +8,10 @@ from pathlib import Path
 from bench import (
     bulkhead,
     claim,
+    compute_chaos,
+    compute_load,
+    compute_peers,
+    compute_script,
     end_to_end,
     enqueue,
     memory,
@@ -33,6 +37,10 @@ FIGURES: dict[str, Figures] = {
     "notify_latency": notify_latency.rows,
     "notify_deliveries": notify_deliveries.rows,
     "notify_dead_endpoint": notify_dead_endpoint.rows,
+    "compute_peers": compute_peers.rows,
+    "compute_script": compute_script.rows,
+    "compute_load": compute_load.rows,
+    "compute_chaos": compute_chaos.rows,
 }
 RESULTS = Path(__file__).parent / "results"
 

@@ -10,8 +10,11 @@ import sys
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 
+from bench import child
+from bench.figure import Bench, Row
 from ulak.compute import ComputeSettings, Engine, TaskType
 
 
@@ -73,6 +76,19 @@ def _attack(engine: Engine, over: threading.Event, kills: int, chance: random.Ra
         with contextlib.suppress(ProcessLookupError):
             os.kill(chance.choice(pids), signal.SIGSTOP if kind == "stop" else signal.SIGKILL)
             hits[kind] += 1
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    found = child.measure(chaos, bench.scaled(20_000, 3_000), bench.scaled(100, 20), timeout_seconds=240)
+    lost = found.expected - found.results + found.wrong
+    yield Row(
+        f"compute: lost or doubled of {found.expected:,} tasks, workers killed and stopped",
+        "tasks",
+        lost,
+        target="0",
+        met=lost == 0,
+        detail=asdict(found),
+    )
 
 
 def main() -> None:

@@ -6,8 +6,12 @@ import os
 import pathlib
 import signal
 import statistics
+import tempfile
 import time
+from collections.abc import Iterator
 
+from bench import child, report
+from bench.figure import Bench, Row, bounded
 from ulak.compute import Engine, TaskType
 
 
@@ -69,14 +73,19 @@ def death_to_rerun(directory: str, deaths: int = 30) -> tuple[float, float]:
     return taken[deaths // 2], taken[-1]
 
 
-def main() -> None:
-    import tempfile
-
-    print(f"CPU scaling on 2 workers: {scaling():.2f}")
-    print("IO call beside saturated CPU: p50 {:.2f} ms, p99 {:.2f} ms".format(*io_beside_cpu()))
+def deaths(count: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as directory:
-        print("worker's death to rerun: median {:.1f} ms, longest {:.1f} ms".format(*death_to_rerun(directory)))
+        return death_to_rerun(directory, count)
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    ratio = child.measure(scaling, bench.scaled(24, 8), bench.scaled(400_000, 200_000))
+    yield Row("compute: CPU scaling on 2 workers", "×", ratio, target="≥ 1.9 ×", met=ratio >= 1.9)
+    p50, p99 = child.measure(io_beside_cpu, bench.scaled(500, 150))
+    yield bounded("compute: IO call beside saturated CPU, p99", "ms", p99, 5, p50=p50)
+    median, longest = child.measure(deaths, bench.scaled(30, 10))
+    yield bounded("compute: a worker's death to its task's rerun, longest", "ms", longest, 100, median=median)
 
 
 if __name__ == "__main__":
-    main()
+    report.alone("compute_load", rows)

@@ -1,6 +1,6 @@
 """No-op tasks one by one, in batches, and as round trips, against other pools in the same run.
 
-Usage: compute_peers.py [rounds]. The pools take turns, and each figure is the median over the rounds: on a shared
+The pools take turns, and each figure is the median over the rounds: on a shared
 machine only ratios of one run mean anything.
 """
 
@@ -10,13 +10,14 @@ import contextlib
 import importlib.util
 import multiprocessing
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from bench import child, report
+from bench.figure import Bench, Row, compared
 from ulak.compute import Engine
 
 TASKS, TRIPS, BATCH, WORKERS = 5000, 1000, 50_000, 2
@@ -37,11 +38,8 @@ class Peer:
     def note(self, figure: str, value: float) -> None:
         self.figures.setdefault(figure, []).append(value)
 
-    def median(self, figure: str) -> float | None:
-        return statistics.median(self.figures[figure]) if figure in self.figures else None
 
-
-def peers(stack: contextlib.ExitStack) -> Iterator[Peer]:
+def peers(stack: contextlib.ExitStack, with_ray: bool = True) -> Iterator[Peer]:
     def result(future: Any) -> Any:
         return future.result()
 
@@ -56,14 +54,14 @@ def peers(stack: contextlib.ExitStack) -> Iterator[Peer]:
     )
     pool = stack.enter_context(multiprocessing.Pool(WORKERS))
     yield Peer("multiprocessing.Pool", lambda n: pool.apply_async(echo, (n,)), lambda r: r.get(), _pool_batch(pool))
-    yield from _third_party(stack, result)
+    yield from _third_party(stack, result, with_ray)
 
 
 def _pool_batch(pool: Any) -> Callable[[int], Any]:
     return lambda n: pool.map(echo, range(n), chunksize=100)
 
 
-def _third_party(stack: contextlib.ExitStack, result: Callable[[Any], Any]) -> Iterator[Peer]:
+def _third_party(stack: contextlib.ExitStack, result: Callable[[Any], Any], with_ray: bool) -> Iterator[Peer]:
     if importlib.util.find_spec("pebble"):
         from pebble import ProcessPool
 
@@ -93,7 +91,7 @@ def _third_party(stack: contextlib.ExitStack, result: Callable[[Any], Any]) -> I
             return Parallel(WORKERS)(delayed(echo)(n) for n in range(count))
 
         yield Peer("joblib", None, None, batch)  # type: ignore[arg-type]
-    if importlib.util.find_spec("ray"):
+    if with_ray and importlib.util.find_spec("ray"):
         yield _ray(stack)
 
 
@@ -103,7 +101,7 @@ def _ray(stack: contextlib.ExitStack) -> Peer:
     ray.init(num_cpus=WORKERS, log_to_driver=False, include_dashboard=False)
     stack.callback(ray.shutdown)
     remote = ray.remote(echo)
-    return Peer("ray", remote.remote, ray.get, lambda n: ray.get([remote.remote(i) for i in range(n // 50)]))
+    return Peer("ray", remote.remote, ray.get)  # it has no batches
 
 
 def measure(peer: Peer) -> None:
@@ -127,30 +125,56 @@ def measure(peer: Peer) -> None:
         peer.note("batch", (time.perf_counter() - began) / BATCH * 1e6)
 
 
-def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+Found = list[tuple[str, dict[str, list[float]]]]  # pool, then microseconds by figure
+
+
+def measured(rounds: int, with_ray: bool) -> Found:
+    """Microseconds by figure, round after round, of each pool; ours is the first."""
     with contextlib.ExitStack() as stack:
-        all_peers = list(peers(stack))
+        all_peers = list(peers(stack, with_ray))
         for turn in range(rounds + 1):
             for peer in all_peers:
                 if turn == 0 and peer.submit is not None:
                     peer.get(peer.submit(0))  # warm
                 elif turn:
                     measure(peer)
-    report(all_peers)
+        return [(peer.name, peer.figures) for peer in all_peers]
 
 
-def report(all_peers: list[Peer]) -> None:
-    figures = ("one by one", "trip p50", "trip p99", "batch")
-    ours = all_peers[0]
-    print(f"{'µs per task':22}" + "".join(f"{figure:>22}" for figure in figures))
-    for peer in all_peers:
-        cells = []
-        for figure in figures:
-            value, own = peer.median(figure), ours.median(figure)
-            cells.append("-" if value is None or own is None else f"{value:.1f} ({value / own:.2f}x)")
-        print(f"{peer.name:22}" + "".join(f"{cell:>22}" for cell in cells))
+def rows(bench: Bench) -> Iterator[Row]:
+    found = child.measure(measured, bench.scaled(3, 1), not bench.quick, timeout_seconds=240)
+    yield from _rates("compute: no-op tasks, one by one", "one by one", found, {"ProcessPoolExecutor": 2.0}, 1.0)
+    yield from _trips(found)
+    yield from _rates("compute: no-op tasks, in batches", "batch", found, {"joblib": 1.0}, None)
+
+
+def _rates(figure: str, key: str, found: Found, promised: dict[str, float], usual: float | None) -> Iterator[Row]:
+    samples = {
+        "Ulak" if name == "ulak" else name: [1e6 / value for value in figures[key]]
+        for name, figures in found
+        if key in figures
+    }
+    at_least = promised if usual is None else dict.fromkeys(samples, usual) | promised
+    yield from compared(figure, "/s", samples, at_least)
+
+
+def _trips(found: Found) -> Iterator[Row]:
+    ours = statistics.median(found[0][1]["trip p50"])
+    for name, figures in found[1:]:
+        if "trip p50" in figures:
+            other = statistics.median(figures["trip p50"])
+            yield Row(
+                "compute: round trip, p50",
+                "µs",
+                ours,
+                against=name,
+                other=other,
+                ratio=ours / other,
+                target="< 1 ×",
+                met=ours < other,
+                detail={"samples": {"Ulak": found[0][1]["trip p50"], name: figures["trip p50"]}},
+            )
 
 
 if __name__ == "__main__":
-    main()
+    report.alone("compute_peers", rows)

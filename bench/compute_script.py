@@ -1,4 +1,4 @@
-"""A cached script task against a function task, `runpy` in process, and a fresh interpreter. Usage: [rounds]."""
+"""A cached script task against a function task, `runpy` in process, and a fresh interpreter."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 
+from bench import child, report
+from bench.figure import Bench, Row, bounded
 from ulak.compute import Engine, Task, TaskType
 
 TASKS = 2000
+LIMIT_MICROS = 20
 SCRIPT = "def run(params):\n    return params['value']\n"
 
 
@@ -58,8 +62,8 @@ def in_worker(path: str) -> dict[str, float]:
     return {"script": script, "function": per_task(began, TASKS)}
 
 
-def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+def measured(rounds: int) -> dict[str, float]:
+    """Microseconds per task: the medians of all ways to run the same two lines."""
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory, "echo.py")
         path.write_text(SCRIPT)
@@ -76,11 +80,33 @@ def main() -> None:
             subprocess.run([sys.executable, str(path)], check=True)
         fresh = per_task(began, 10)
     function, script = (statistics.median(column) for column in zip(*pairs, strict=True))
-    print(f"function task {function:.1f} µs, script task {script:.1f} µs, difference {script - function:.1f} µs")
-    for name in ("function", "script"):
-        print(f"  in the worker: {name} {statistics.median(row[name] for row in inner):.1f} µs")
-    print(f"runpy.run_path {in_process:.1f} µs, python script {fresh:.0f} µs")
+    inside = {name: statistics.median(row[name] for row in inner) for name in ("function", "script")}
+    return {
+        "function": function,
+        "script": script,
+        "in worker": inside["script"] - inside["function"],
+        "runpy": in_process,
+        "python": fresh,
+    }
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    found = child.measure(measured, bench.scaled(3, 1))
+    difference = found["script"] - found["function"]
+    yield bounded(
+        "compute: cached script over a function, with Task and Result", "µs", difference, LIMIT_MICROS, **found
+    )
+    yield bounded("compute: the worker's part of that", "µs", found["in worker"])
+    for name in ("runpy", "python"):
+        yield Row(
+            "compute: script task",
+            "µs",
+            found["script"],
+            against={"runpy": "runpy.run_path", "python": "python script"}[name],
+            other=found[name],
+            ratio=found["script"] / found[name],
+        )
 
 
 if __name__ == "__main__":
-    main()
+    report.alone("compute_script", rows)
