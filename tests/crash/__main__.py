@@ -35,7 +35,7 @@ def main() -> int:
         options.json.write_text(json.dumps(reports, indent=2) + "\n")
     for store, report in reports.items():
         for name, value in report["violations"].items():
-            console.print(f"[bold red]{store}: {name}[/]: {str(value)[:500]}")
+            console.print(f"[bold red]{store}: {name}[/]: {str(value)[:2000]}")
     return 1 if any(report["violations"] for report in reports.values()) else 0
 
 
@@ -69,11 +69,7 @@ def _report(killer: Killer, verdict: Verdict, seconds: float) -> dict[str, Any]:
     return {
         "kills": killer.kills,
         "freezes": killer.freezes,
-        **{name: value for name, value in vars(verdict).items() if name not in {"lost", "settled_without_run"}},
-        "lost": len(verdict.lost),
-        "settled_without_run": len(verdict.settled_without_run),
-        "stale_settles": len(verdict.stale_settles),
-        "unbalanced": len(verdict.unbalanced),
+        **{name: len(value) if isinstance(value, list | dict) else value for name, value in vars(verdict).items()},
         "seconds": round(seconds, 1),
         "violations": verdict.violations,
     }

@@ -18,7 +18,7 @@ from ulak import Ulak
 from ulak.settings import load
 from ulak.spine.event import EventRecord, read_events
 
-_PAST = "SELECT id, kind, detail, payload FROM past"
+_PAST = "SELECT id, kind, detail, payload, note FROM past"
 _LIVING = """
 SELECT kind, state, crashes, owner, key, count(*), min(due_at), max(due_at) FROM job
 GROUP BY kind, state, crashes, owner, key ORDER BY 6 DESC LIMIT 20
@@ -32,6 +32,7 @@ class Past(NamedTuple):
     kind: str
     epoch: int | None
     payload: Any
+    note: str | None = None  # its timeline
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,9 @@ def _integrity(connection: Any) -> str:
     return "ok"
 
 
-def _past(identifier: int, kind: str, detail: str | None, payload: bytes) -> Past:
+def _past(identifier: int, kind: str, detail: str | None, payload: bytes, note: str | None) -> Past:
     result = None if detail is None else json.loads(detail)
-    return Past(identifier, kind, result["epoch"] if result else None, json.loads(bytes(payload)))
+    return Past(identifier, kind, result["epoch"] if result else None, json.loads(bytes(payload)), note)
 
 
 def _unbalanced(

@@ -69,7 +69,7 @@ class Ledger:
             second_runs=self.second_runs,
             explained=steps["uncertain"],
             asked_for=steps["asked"],
-            unexplained=steps["unexplained"],
+            unexplained=self._unexplained(audit),
             settled_without_run=sorted(kept - worked - audit.dead),
             stale_settles=stale,
             out_of_order=sum(map(_disorder, self.keys.values())),
@@ -81,6 +81,15 @@ class Ledger:
             unbalanced=audit.unbalanced,
             integrity=audit.integrity,
         )
+
+    def _unexplained(self, audit: Audit) -> list[str]:
+        """Each job with such a step: its runs as they were heard, and its timeline in the store."""
+        wrong = {identifier for identifier in self.runs if "unexplained" in self._steps(identifier)}
+        notes = {one.id: f"{one.kind} {one.note}" for one in audit.past if one.id in wrong}
+        return [f"{one}: {self._told(one)}; {notes.get(one, 'not kept')}" for one in sorted(wrong)]
+
+    def _told(self, identifier: int) -> list[tuple[Run, str | None]]:
+        return [(run, self.ended.get((identifier, run.epoch))) for run in sorted(self.runs[identifier])]
 
     def _steps(self, identifier: int) -> list[str]:
         """Why each further run of a job came to be: the one before was marked uncertain, or asked for it."""
@@ -111,7 +120,7 @@ class Verdict:
     explained: int
     asked_for: int
     lost: list[int]
-    unexplained: int
+    unexplained: list[str]
     settled_without_run: list[int]
     stale_settles: list[int]
     out_of_order: int

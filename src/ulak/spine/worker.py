@@ -82,7 +82,8 @@ class Worker:
         self._lane_room = {"async": concurrency, "thread": threads, "process": concurrency}
         self._claimer = Claimer()
         self._runners: Runners[Running] = Runners(self._execute)
-        self.running: dict[int, Running] = {}
+        # By (id, epoch): a job that was taken from this process may come back to it while the lost attempt still runs.
+        self.running: dict[tuple[int, int], Running] = {}
         self._per_kind: defaultdict[str, int] = defaultdict(int)
         self._per_lane: defaultdict[str, int] = defaultdict(int)
         self._heat = Heat(handlers)
@@ -231,7 +232,7 @@ class Worker:
             handler = self._handlers.get(lease.kind)
             assert handler is not None  # only kinds with a handler are asked for
             running = Running(lease, handler)
-            self.running[lease.id] = running
+            self.running[lease.id, lease.epoch] = running
             self._per_kind[lease.kind] += 1
             self._per_lane[handler.lane] += 1
             self._suspects_running += bool(lease.crashes)
@@ -345,7 +346,7 @@ class Worker:
 
     def _forget(self, running: Running) -> None:
         lease = running.lease
-        del self.running[lease.id]
+        del self.running[lease.id, lease.epoch]
         self._per_kind[lease.kind] -= 1
         self._per_lane[running.handler.lane] -= 1
         if lease.crashes:
@@ -360,9 +361,9 @@ class Worker:
 
     def cancel(self, identifiers: list[int]) -> None:
         """Cancel attempts that run here; others are not ours to cancel."""
-        for identifier in identifiers:
-            running = self.running.get(identifier)
-            if running is not None and running.verdict is None:
+        wanted = set(identifiers)
+        for running in list(self.running.values()) if wanted else ():
+            if running.lease.id in wanted and running.verdict is None:
                 self._interrupt(running, Cancel("cancelled while running"))
 
     def watch(self) -> None:
@@ -410,7 +411,7 @@ class Worker:
             await self._drained(cancel_seconds)
         await self._settler.close()
         self._runners.close()
-        left = tuple(self.running)
+        left = tuple(dict.fromkeys(identifier for identifier, _ in self.running))
         finished = self._finished - finished_before - self._released
         return StopReport(finished, self._released, cancelled, left, self._clock.monotonic() - began)
 
