@@ -88,4 +88,6 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    report.alone("compute_load", rows)
+    from bench.compute_load import rows as importable  # workers find functions by their module
+
+    report.alone("compute_load", importable)

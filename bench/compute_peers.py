@@ -177,4 +177,6 @@ def _trips(found: Found) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    report.alone("compute_peers", rows)
+    from bench.compute_peers import rows as importable  # workers find functions by their module
+
+    report.alone("compute_peers", importable)

@@ -109,4 +109,6 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    report.alone("compute_script", rows)
+    from bench.compute_script import rows as importable  # workers find functions by their module
+
+    report.alone("compute_script", importable)
