@@ -12,6 +12,7 @@ import structlog
 
 from ulak.backoff import Backoff
 from ulak.clock import Clock, SystemClock
+from ulak.compute.cpus import usable_cpus
 from ulak.compute.service import Compute
 from ulak.errors import Conflict, Unavailable
 from ulak.notify.service import Notify
@@ -157,6 +158,7 @@ class Ulak:
             self._lanes,
             concurrency=worker.concurrency,
             threads=worker.threads,
+            processes=self.settings.compute.cpu_workers or usable_cpus(),
             lease_seconds=spine.lease_seconds,
             poison_deaths=spine.poison_deaths,
             crons=self._crons,

@@ -45,6 +45,7 @@ class Loops:
         *,
         concurrency: int,
         threads: int,
+        processes: int,
         lease_seconds: float,
         poison_deaths: int,
         ages: Ages,
@@ -56,7 +57,7 @@ class Loops:
         self._telemetry = telemetry
         self.breakers = Breakers()
         self.gate = Gate(store, clock, handlers, telemetry)
-        self.worker = Worker(store, handlers, clock, telemetry, self.breakers, lanes, concurrency, threads)
+        self.worker = Worker(store, handlers, clock, telemetry, self.breakers, lanes, concurrency, threads, processes)
         self._rescuer = Rescuer(store, telemetry, lease_seconds, poison_deaths)
         self._ages = ages
         self._crons = tuple(crons)

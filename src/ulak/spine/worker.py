@@ -71,6 +71,7 @@ class Worker:
         lanes: dict[str, Lane],
         concurrency: int,
         threads: int,
+        processes: int,
     ) -> None:
         self._store = store
         self._handlers = handlers
@@ -79,7 +80,7 @@ class Worker:
         self._breakers = breakers
         self._lanes = lanes
         self._concurrency = concurrency
-        self._lane_room = {"async": concurrency, "thread": threads, "process": concurrency}
+        self._lane_room = {"async": concurrency, "thread": threads, "process": processes}
         self._claimer = Claimer()
         self._runners: Runners[Running] = Runners(self._execute)
         # By (id, epoch): a job that was taken from this process may come back to it while the lost attempt still runs.
