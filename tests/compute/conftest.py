@@ -44,7 +44,7 @@ class Gate:
 
     def wait(self):
         eventually(lambda: self.has_started)
-        return int(Path(self.started).read_text())
+        return int(eventually(Path(self.started).read_text))  # empty while another attempt writes it anew
 
     def open(self):
         os.close(os.open(self.path, os.O_WRONLY))

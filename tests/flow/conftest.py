@@ -9,6 +9,7 @@ import inspect
 import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,12 +20,13 @@ from ulak.clock import ManualClock
 from ulak.settings import Settings
 
 PATIENCE_SECONDS = 60
+HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items):
     """A flow that hangs fails by itself, and says where it stood."""
     for item in items:
-        if inspect.iscoroutinefunction(getattr(item, "obj", None)):
+        if item.path.is_relative_to(HERE) and inspect.iscoroutinefunction(getattr(item, "obj", None)):
             item.obj = _impatient(item.obj)
 
 
