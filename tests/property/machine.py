@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.property.driver import Driver, Snapshot, Stored, capacity, pool_of
 from tests.property.model import Ended, Model, Piece, Said, replay
@@ -19,7 +20,7 @@ from ulak.spine.claim import CLAIM_SUSPECTS, Demand, SuspectDemand, Want
 from ulak.spine.cron import FIRE_DUE, CronEntry, Tick
 from ulak.spine.dead_letters import REDRIVE
 from ulak.spine.enqueue import ENQUEUE, Full
-from ulak.spine.job import BEHIND, LEASED, READY, Lease, Row
+from ulak.spine.job import BEHIND, DEFERRED, LEASED, READY, SUSPECT, Lease, Row
 from ulak.spine.outcome import Cancel, Dead, Done, Outcome, Release, Retry, Settlement, Snooze
 from ulak.spine.pruner import PRUNE, Ages
 from ulak.spine.rescue import RESCUE, Lost
@@ -28,7 +29,7 @@ from ulak.spine.slots import PROMOTE_STRANDED
 from ulak.spine.timers import PROMOTE_DUE
 
 KINDS = ("mail", "sms", "call")
-SLOTS = {"one": 1, "order": 1, "pair": 2, "three": 3}  # by key
+SLOTS = {"one": 1, "pair": 2, "three": 3}  # by key
 RATED = "call"
 RATE = 2.0  # with steps of the clock that are multiples of 250 ms, tokens are exact in binary
 OWNERS = (1, 2)
@@ -48,29 +49,71 @@ class Form(NamedTuple):
     hold: bool
 
 
-def mostly(usual: Any, *others: Any) -> st.SearchStrategy[Any]:
-    return st.sampled_from([usual] * (2 * len(others)) + list(others))
+Draw = Callable[[Random], Any]
 
 
-forms = st.builds(
-    Form,
-    kind=st.sampled_from(KINDS),
-    key=st.sampled_from([None, *SLOTS]),
-    prio=st.integers(0, 3),
-    delay=mostly(0, 250, 1000, 60_000),
-    lasts=mostly(None, -1, 500, 5000),
-    unique_key=mostly(None, "u", "v"),
-    continues=mostly(False, True),
-    hold=mostly(False, True),
-)
-outcomes = st.sampled_from(
-    [Done(), Done({"sent": [1, "é"]}), Cancel("enough"), Dead("no such address"), Dead("gave up", "transient"),
-     Retry(reason="busy"), Snooze(1.0, "later"), Release()]
+def one_of(*values: Any) -> Draw:
+    return lambda chance: chance.choice(values)
+
+
+def mostly(usual: Any, *others: Any) -> Draw:
+    return one_of(*[usual] * (2 * len(others)), *others)
+
+
+def some(draw: Draw, most: int) -> Draw:
+    return lambda chance: [draw(chance) for _ in range(chance.randint(1, most))]
+
+
+def draw_form(chance: Random) -> Form:
+    return Form(
+        kind=chance.choice(KINDS),
+        key=chance.choice([None, "one", "one", "pair", "three"]),
+        prio=chance.randint(0, 3),
+        delay=chance.choice([0, 0, 0, 250, 1000, 60_000]),
+        lasts=mostly(None, None, None, -1, 500, 5000)(chance),
+        unique_key=mostly(None, "u")(chance),
+        continues=mostly(False, True)(chance),
+        hold=mostly(False, False, True)(chance),
+    )
+
+
+outcome = one_of(
+    Done(), Done({"sent": [1, "é"]}), Cancel("enough"), Dead("no such address"), Dead("gave up", "transient"),
+    Retry(reason="busy"), Retry(reason="slow"), Snooze(1.0, "later"), Release(),
 )  # fmt: skip
-picks = st.lists(st.integers(0, 1000), min_size=1, max_size=4)
-pick = st.integers(0, 1000)
-pauses = st.sampled_from([0, 0, 250, 5000])
-owners = st.sampled_from(OWNERS)
+number = one_of(*range(1000))
+owner = one_of(*OWNERS)
+
+# What may be done next, with its weight and its options.
+STEPS: list[tuple[str, int, dict[str, Draw]]] = [
+    ("add", 4, {"added": some(draw_form, 4), "together": one_of(True, False)}),
+    ("claim", 6, {
+        "number": number, "owner": owner, "room": one_of(*range(1, 7)),
+        "levels": mostly((0, 1, 2, 3), (0,), (1, 3), (2, 3)),
+    }),
+    ("claim_suspects", 5, {"owner": owner, "number": one_of(1, 2, 3)}),
+    ("settle", 7, {
+        "picks": some(number, 4), "said": some(outcome, 3), "pause": one_of(0, 0, 250, 5000),
+        "stale": mostly(None, 0, 7, 100),
+    }),
+    ("settle_what_was_leased_once", 1, {"number": number, "outcome": outcome}),
+    ("rescue", 3, {"owner": owner, "deaths": one_of(2, 5, 5, 5)}),
+    ("wait", 3, {"seconds": one_of(0, 0.25, 1, 5, 60, 600), "look": mostly(True, False)}),
+    ("fire_cron", 1, {}),
+    ("promote_stranded", 1, {}),
+    ("prune", 1, {"history": one_of(0, HOUR), "dead": one_of(600_000, 30 * HOUR)}),
+    ("cancel", 1, {"number": number}),
+    ("redrive", 2, {"picks": some(number, 4)}),
+    ("edit_dead", 1, {"number": number, "payload": one_of(None, {"to": "ada"})}),
+    ("drop_dead", 1, {"number": number}),
+]  # fmt: skip
+
+
+def step_of(seed: int) -> tuple[str, dict[str, Any]]:
+    """A step from a seed: evenly spread, where rules and strategies of their own would repeat the simplest ones."""
+    chance = Random(seed)
+    name, _, options = chance.choices(STEPS, [weight for _, weight, _ in STEPS])[0]
+    return name, {option: draw(chance) for option, draw in options.items()}
 
 
 class SpineMachine(RuleBasedStateMachine):
@@ -103,18 +146,19 @@ class SpineMachine(RuleBasedStateMachine):
             form.unique_key, self.of("after") if form.continues else None, int(form.hold), codec.encode(form._asdict()),
         )  # fmt: skip
 
+    @rule(step=st.integers(0, 1 << 32).map(step_of))
+    def act(self, step: tuple[str, dict[str, Any]]) -> None:
+        name, options = step
+        getattr(self, name)(**options)
+
     # Accepting
 
-    @rule(added=st.lists(forms, min_size=1, max_size=5))
-    def add_together(self, added: list[Form]) -> None:
+    def add(self, added: list[Form], together: bool) -> None:
+        """All or none for one caller, or each for a caller of its own, at the same time."""
         rows = [self.row(form) for form in added]
-        self.same_verdict(self.driver.submit(ENQUEUE, rows), self.model.enqueue(rows, self.now))
-
-    @rule(added=st.lists(forms, min_size=1, max_size=5))
-    def add_by_many_callers(self, added: list[Form]) -> None:
-        batches = [[self.row(form)] for form in added]
-        for verdict, rows in zip(self.driver.submit_at_once(ENQUEUE, batches), batches, strict=True):
-            self.same_verdict(verdict, self.model.enqueue(rows, self.now))
+        batches = [rows] if together else [[row] for row in rows]
+        for verdict, batch in zip(self.driver.submit_at_once(ENQUEUE, batches), batches, strict=True):
+            self.same_verdict(verdict, self.model.enqueue(batch, self.now))
 
     def same_verdict(self, verdict: list[int] | Full, expected: list[int] | dict[str, int]) -> None:
         if isinstance(verdict, Full):
@@ -125,29 +169,40 @@ class SpineMachine(RuleBasedStateMachine):
 
     # Running
 
-    @rule(
-        kind=st.sampled_from(KINDS), owner=owners, room=st.integers(1, 6), levels=st.sets(st.integers(0, 3), min_size=1)
-    )
-    def claim(self, kind: str, owner: int, room: int, levels: set[int]) -> None:
-        wanted, among = room, tuple(sorted(levels))
-        if kind == RATED:
-            wanted = self.model.spend(self.of(kind), RATE, room, self.now)
-        expected, taken = self.model.claim(owner, self.of(kind), wanted, among, self.now)
-        want = Want(self.of(kind), room, among, RATE if kind == RATED else None)
+    def claim(self, number: int, owner: int, room: int, levels: tuple[int, ...]) -> None:
+        ready = self.model.among(READY)
+        if not ready:
+            self.wait(1, look=True)
+            return
+        kind = ready[number % len(ready)].kind
+        rated = kind == self.of(RATED)
+        wanted = room
+        if rated:
+            wanted = self.model.spend(kind, RATE, room, self.now)
+        expected, taken = self.model.claim(owner, kind, wanted, levels, self.now)
+        want = Want(kind, room, levels, RATE if rated else None)
         claimed = self.driver.submit(self.driver.claimer.verb, Demand(owner, (want,), room, {"async": room}))
         self.same_leases(claimed.leases, expected)
         assert claimed.expired == taken - len(expected)
-        if kind == RATED:
-            self.model.buckets[self.of(kind)].tokens += wanted - taken
+        if rated:
+            self.model.buckets[kind].tokens += wanted - taken
             self.check_rate(taken)
+
+    def claim_for(self, owner: int) -> None:
+        """What a step does that needs work under way and finds none."""
+        self.claim(0, owner, 3, (0, 1, 2, 3))
 
     def check_rate(self, taken: int) -> None:
         self.rated_since = self.now if self.rated_since is None else self.rated_since
         self.rated += taken
         assert self.rated <= RATE + RATE * (self.now - self.rated_since) / 1000
 
-    @rule(owner=owners, number=st.integers(1, 3), alone=st.booleans())
-    def claim_suspects(self, owner: int, number: int, alone: bool) -> None:
+    def claim_suspects(self, owner: int, number: int) -> None:
+        """Those of a first death if there are any, else one that must be alone."""
+        if not self.model.among(SUSPECT):
+            self.claim_for(owner)
+            return
+        alone = all(piece.crashes > 1 for piece in self.model.among(SUSPECT))
         kinds = tuple(map(self.of, KINDS))
         expected = self.model.claim_suspects(owner, kinds, number, self.now, alone=alone)
         leases = self.driver.submit(CLAIM_SUSPECTS, SuspectDemand(owner, kinds, number, alone))
@@ -173,51 +228,54 @@ class SpineMachine(RuleBasedStateMachine):
             if one.id in now and (now[one.id].state, now[one.id].epoch) == (LEASED, one.epoch)
         ]
 
-    @precondition(lambda self: self.held())
-    @rule(picks=picks, outcome=outcomes, pause=pauses)
-    def settle(self, picks: list[int], outcome: Outcome, pause: int) -> None:
-        """What is leased now; the same one may be named twice, and by two callers at once."""
+    def settle(self, picks: list[int], said: list[Outcome], pause: int, stale: int | None) -> None:
+        """What is leased now, and sometimes what was leased once; the same may be named twice, by two callers."""
         held = self.held()
-        self.settle_leases([held[number % len(held)] for number in picks], [outcome], pause)
+        if not held:
+            self.claim_for(OWNERS[0])
+            return
+        chosen = [held[number % len(held)] for number in picks]
+        if stale is not None:
+            chosen.insert(stale % len(chosen), self.leases[stale % len(self.leases)])
+        self.settle_leases(chosen, said, pause)
 
-    @precondition(lambda self: self.leases)
-    @rule(picks=picks, said=st.lists(outcomes, min_size=1, max_size=3), pause=pauses)
-    def settle_whatever_was_leased_once(self, picks: list[int], said: list[Outcome], pause: int) -> None:
-        chosen = {(one.id, one.epoch): one for one in (self.leases[number % len(self.leases)] for number in picks)}
-        self.settle_leases(list(chosen.values()), said, pause)
+    def settle_what_was_leased_once(self, number: int, outcome: Outcome) -> None:
+        if self.leases:
+            self.settle_leases([self.leases[number % len(self.leases)]], [outcome], 0)
 
     def settle_leases(self, leases: list[Lease], said: list[Outcome], pause: int) -> None:
+        """Who settles one attempt twice says the same both times: which of two words is kept is nobody's promise."""
+        order = {(one.id, one.epoch): number for number, one in enumerate(dict.fromkeys(leases))}
         settlements = [
-            Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, said[index % len(said)], self.now + pause)
-            for index, one in enumerate(leases)
-        ]
+            Settlement(
+                one.id, one.epoch, one.kind, one.key, one.attempt, said[order[one.id, one.epoch] % len(said)],
+                self.now + pause,
+            )
+            for one in leases
+        ]  # fmt: skip
         batches = [batch for batch in (settlements[::2], settlements[1::2]) if batch]
         expected = self.model.settle(settlements, self.now)
         told = self.driver.submit_at_once(SETTLE, batches)
         assert set[tuple[int, int]]().union(*told) == expected, "only what is still leased under its epoch is kept"
 
-    @rule(owner=owners, deaths=st.sampled_from([2, 3, 5]))
     def rescue(self, owner: int, deaths: int) -> None:
+        if not self.held():
+            self.claim_for(owner)
         expected = self.model.rescue(owner, deaths, self.now)
         assert self.driver.submit(RESCUE, Lost(owner, deaths)) == expected
 
     # Time
 
-    @rule(seconds=st.sampled_from([0.25, 0.25, 1, 5, 60, 600]))
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float, look: bool) -> None:
         self.driver.clock.advance(seconds)
+        if look and self.model.among(DEFERRED):
+            expected = self.model.promote_due(self.now)
+            assert self.driver.submit(PROMOTE_DUE, None) == expected
 
-    @rule()
-    def promote_due(self) -> None:
-        expected = self.model.promote_due(self.now)
-        assert self.driver.submit(PROMOTE_DUE, None) == expected
-
-    @rule()
     def promote_stranded(self) -> None:
         """There is nothing for it to do: a slot is handed on in the commit that frees it."""
         self.driver.submit(PROMOTE_STRANDED, "")
 
-    @rule()
     def fire_cron(self) -> None:
         """Two instances look at the same time; one fires."""
         known = self.now if self.cron_fired_at is None else self.cron_fired_at
@@ -234,7 +292,6 @@ class SpineMachine(RuleBasedStateMachine):
                 (self.cron.kind, 2, {"entry": self.cron.name, "due_at": due_at, "payload": {"a": 1}})
             )
 
-    @rule(history=st.sampled_from([0, HOUR]), dead=st.sampled_from([600_000, 30 * HOUR]))
     def prune(self, history: int, dead: int) -> None:
         self.follow()
         expected = self.model.prune(self.now, history, dead)
@@ -243,31 +300,28 @@ class SpineMachine(RuleBasedStateMachine):
 
     # People
 
-    @rule(number=pick)
     def cancel(self, number: int) -> None:
         known = [*self.model.live, *self.model.past, *self.model.dead, 1]
         identifier = known[number % len(known)]
         expected = self.model.cancel(identifier, self.now)
         assert self.driver.submit(CANCEL, identifier) == expected
 
-    @precondition(lambda self: self.model.dead)
-    @rule(picks=picks)
     def redrive(self, picks: list[int]) -> None:
         known = [*self.model.dead, *self.model.live, 1]
         ids = [known[number % len(known)] for number in picks]
         expected = self.model.redrive(ids, self.now)
         assert self.driver.submit(REDRIVE, ids) == expected
 
-    @precondition(lambda self: self.model.dead)
-    @rule(number=pick, payload=st.sampled_from([None, {"to": "ada"}]))
     def edit_dead(self, number: int, payload: Any) -> None:
+        if not self.model.dead:
+            return
         letter = [*self.model.dead.values()][number % len(self.model.dead)]
         letter.piece.payload = codec.encode(payload)
         self.driver.write(dead_letters.edit, letter.piece.id, letter.piece.payload)
 
-    @precondition(lambda self: self.model.dead)
-    @rule(number=pick)
     def drop_dead(self, number: int) -> None:
+        if not self.model.dead:
+            return
         identifier = [*self.model.dead][number % len(self.model.dead)]
         del self.model.dead[identifier]
         self.driver.write(dead_letters.drop, identifier)

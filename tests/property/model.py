@@ -88,7 +88,7 @@ class Model:
         if counted:
             self.counts[(word, piece.kind)] += 1
 
-    def _among(self, state: int) -> list[Piece]:
+    def among(self, state: int) -> list[Piece]:
         return [piece for piece in self.live.values() if piece.state == state]
 
     def room(self, pool: str) -> int:
@@ -143,7 +143,7 @@ class Model:
         level, share = self.rotations.setdefault(kind, Rotation()).favour(room, levels)
         chosen: list[Piece] = []
         for prio, most in [(level, share), *((prio, room) for prio in levels)]:
-            waiting = [piece for piece in self._among(READY) if (piece.kind, piece.prio) == (kind, prio)]
+            waiting = [piece for piece in self.among(READY) if (piece.kind, piece.prio) == (kind, prio)]
             waiting = sorted((piece for piece in waiting if piece not in chosen), key=lambda piece: piece.id)
             chosen += waiting[: max(min(most, room - len(chosen)), 0)]
         return self._start(chosen, owner, now), len(chosen)
@@ -158,7 +158,7 @@ class Model:
         return taken
 
     def claim_suspects(self, owner: int, kinds: Iterable[str], number: int, now: int, *, alone: bool) -> list[int]:
-        found = [piece for piece in self._among(SUSPECT) if piece.kind in kinds and (piece.crashes >= 2) is alone]
+        found = [piece for piece in self.among(SUSPECT) if piece.kind in kinds and (piece.crashes >= 2) is alone]
         return sorted(self._start(sorted(found, key=lambda one: (one.crashes, one.id))[:number], owner, now))
 
     def _start(self, chosen: list[Piece], owner: int, now: int) -> list[int]:
@@ -232,7 +232,7 @@ class Model:
                 "payload": codec.decode(piece.payload),
             }  # fmt: skip
             self.owed.append((piece.continuation, piece.prio, message))
-        behind = [other for other in self._among(BEHIND) if other.key == piece.key]
+        behind = [other for other in self.among(BEHIND) if other.key == piece.key]
         if piece.holds and behind:
             following = min(behind, key=lambda other: other.place_in_line)
             following.holds, following.state = True, READY
@@ -240,16 +240,16 @@ class Model:
     # Time, death and people
 
     def promote_due(self, now: int) -> int | None:
-        due = [piece for piece in self._among(DEFERRED) if piece.due_at <= now]
+        due = [piece for piece in self.among(DEFERRED) if piece.due_at <= now]
         for piece in sorted(due, key=lambda piece: (piece.due_at, piece.id)):
             if piece.key is None or piece.holds:
                 piece.state = SUSPECT if piece.crashes else READY
             else:
                 self._join_line(piece)
-        return min((piece.due_at for piece in self._among(DEFERRED)), default=None)
+        return min((piece.due_at for piece in self.among(DEFERRED)), default=None)
 
     def rescue(self, owner: int, poison_deaths: int, now: int) -> int:
-        mine = sorted((piece for piece in self._among(LEASED) if piece.owner == owner), key=lambda piece: piece.id)
+        mine = sorted((piece for piece in self.among(LEASED) if piece.owner == owner), key=lambda piece: piece.id)
         for piece in mine:
             self._say("uncertain", piece)
             if piece.cancelled:
