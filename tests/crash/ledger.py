@@ -27,6 +27,7 @@ class Ledger:
     ended: dict[tuple[int, int], str] = field(default_factory=dict)
     keys: defaultdict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     pids: Counter[int] = field(default_factory=Counter)
+    answered_twice: int = 0  # an id that was the answer to two enqueues: one of the jobs is not there
 
     def hear(self, record: Record) -> None:
         match record:
@@ -35,6 +36,7 @@ class Ledger:
             case Ended():
                 self.ended[record.id, record.epoch] = record.outcome
             case Accepted():
+                self.answered_twice += sum(identifier in self.tokens for identifier in record.ids)
                 self.tokens.update(zip(record.ids, record.tokens, strict=True))
             case Refused():
                 self.refused.update(dict.fromkeys(record.tokens, record.outcome))
@@ -72,6 +74,7 @@ class Ledger:
             unexplained=self._unexplained(audit),
             settled_without_run=sorted(kept - worked - audit.dead),
             stale_settles=stale,
+            answered_twice=self.answered_twice,
             out_of_order=sum(map(_disorder, self.keys.values())),
             kept_twice=audit.kept_twice,
             kept_though_refused=len(audit.tokens & refused_for_sure),
@@ -123,6 +126,7 @@ class Verdict:
     unexplained: list[str]
     settled_without_run: list[int]
     stale_settles: list[int]
+    answered_twice: int
     out_of_order: int
     kept_twice: int
     kept_though_refused: int

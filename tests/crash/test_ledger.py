@@ -68,6 +68,10 @@ def test_a_settled_epoch_below_one_that_ran_is_stale():
     assert late.judge(GOOD).violations == {"stale_settles": [1]}
 
 
+def test_an_id_that_answers_two_enqueues_is_seen():
+    assert heard(*SOUND, Accepted([2], [13])).judge(GOOD).violations == {"answered_twice": 1}
+
+
 def test_a_key_whose_later_job_ran_first_is_out_of_order():
     keyed = heard(began(2, 2, key="k", at=1), Ended(2, 2, "done"), began(1, 1, key="k", at=2), Ended(1, 1, "done"))
     assert keyed.judge(GOOD).violations == {"out_of_order": 1}
