@@ -11,6 +11,7 @@ import pytest
 from tests.flow.conftest import build
 from tests.flow.stores import nothing_is_claimed
 from ulak import NewJob, Unavailable
+from ulak.spine import probe
 from ulak.testing import drain
 
 GRACE = {"stop_grace_seconds": 30, "stop_cancel_seconds": 10}
@@ -96,19 +97,36 @@ async def test_what_cannot_be_stopped_is_left_and_reported_and_uncertain_at_the_
 
 
 async def test_a_claim_that_is_under_way_when_the_stop_begins_is_handed_back(sqlite_address, clock, recorder):
-    for _ in range(5):
-        ulak = build(sqlite_address, clock)
-        recorder.on(ulak, "mail.send", concurrency=100)
-        await ulak.open()
-        async with nothing_is_claimed(ulak):
-            await ulak.enqueue_many([NewJob("mail.send") for _ in range(100)])
-        while ulak.loops.worker._not_claiming.is_set():
+    ulak = build(sqlite_address, clock)
+    recorder.on(ulak, "mail.send", concurrency=100)
+    claiming, reached, go_on = threading.Event(), threading.Event(), threading.Event()
+
+    def hold_the_commit():
+        if claiming.is_set():
+            reached.set()
+            go_on.wait(10)
+
+    await ulak.open()
+    async with nothing_is_claimed(ulak):
+        ids = await ulak.enqueue_many([NewJob("mail.send") for _ in range(100)])
+        probe.listen("worker.before_claim", claiming.set)
+        probe.listen("writer.before_commit", hold_the_commit)
+    try:
+        while not reached.is_set():
             await asyncio.sleep(0)
-        await ulak.close()
-        async with build(sqlite_address, clock, work=False) as look:
-            for record in await look.jobs.list(kind="mail.send", limit=1000):
-                assert record.status in {"ready", "done"}, record
-                assert record.attempt == (1 if record.status == "done" else 0)
+        stopping = asyncio.create_task(ulak.close())
+        while not ulak.loops.worker._stopping:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.05)  # as far as it gets without the claim's answer
+        go_on.set()
+        report = await stopping
+    finally:
+        go_on.set()
+        probe.clear()
+    assert (report.released, report.left) == (100, ())
+    async with build(sqlite_address, clock, work=False) as look:
+        records = [await look.jobs.get(job) for job in ids]
+    assert {(record.status, record.attempt) for record in records} == {("ready", 0)}
 
 
 async def test_nothing_new_is_accepted_while_stopping(make, recorder):
