@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import sqlite3
-import subprocess
 import threading
 import urllib.error
 import urllib.request
@@ -100,10 +99,6 @@ async def test_a_worker_under_full_load_ends_within_its_limits_and_reports(tmp_p
 
 
 @pytest.mark.parametrize("kind", ["stubborn", "blocking"])
-@pytest.mark.xfail(
-    raises=subprocess.TimeoutExpired,
-    reason="the stop ends in time and reports, but then the interpreter waits for what was left: see cli/process.py",
-)
 async def test_a_handler_that_can_not_be_stopped_does_not_hold_up_the_end(tmp_path, kind):
     await fill(tmp_path, kind)
     with running(tmp_path, "worker", "--app", "shop:ulak", until=kind, **LIMITS) as process:

@@ -89,6 +89,15 @@ async def _live(ulak: Ulak, until: Until) -> None:
     for sign in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(sign, _stop_once, stop)
     await until(ulak, stop)
+    _leave_at_once(ulak)
+
+
+def _leave_at_once(ulak: Ulak) -> None:
+    """The stop kept its limit. A handler that would not end must not keep the interpreter waiting after it."""
+    if ulak.stop_report is not None and ulak.stop_report.cancelled:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def _stop_once(stop: asyncio.Event) -> None:
