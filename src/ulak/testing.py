@@ -18,21 +18,26 @@ PATIENCE_SECONDS = 30.0
 async def drain(ulak: Ulak) -> None:
     """Run until nothing that can run now is left: ready work is done, deferred work waits for its time."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while await _busy(ulak):
+        while await _busy(ulak) or await _promoted(ulak):
             ulak.loops.changed.clear()
             if await _busy(ulak):
                 await ulak.loops.changed.wait()
 
 
 async def _busy(ulak: Ulak) -> bool:
-    await ulak.loops.promote_due()
-    ulak.loops.worker.heat_all()
-    counts = await ulak.jobs.counts()
     worker = ulak.loops.worker
+    worker.heat_all()
+    counts = await ulak.jobs.counts()
     handled = [
         states for kind, states in counts.items() if ulak.handlers.get(kind) is not None and not worker.rests(kind)
     ]
-    return bool(ulak.loops.worker.running) or any(states.get(name) for states in handled for name in _WORKING)
+    return bool(worker.running) or any(states.get(name) for states in handled for name in _WORKING)
+
+
+async def _promoted(ulak: Ulak) -> bool:
+    """Whether something is due that was put off by what has just ended."""
+    await ulak.loops.promote_due()
+    return await _busy(ulak)
 
 
 async def advance(ulak: Ulak, seconds: float) -> None:
