@@ -2,6 +2,7 @@
 
 41 bits of milliseconds since 2020, 10 bits of node (one per open store of a process), 12 bits of sequence.
 When a millisecond's 4,096 numbers are used up, the next millisecond's are borrowed, so order and uniqueness hold.
+A node has one maker at a time: where nodes change hands, a maker stops at `good_until`, before the next one may begin.
 """
 
 from __future__ import annotations
@@ -9,8 +10,18 @@ from __future__ import annotations
 import threading
 import uuid
 
+from ulak.errors import Unavailable
+
 EPOCH_MILLIS = 1_577_836_800_000
 NODES = 1024
+FOREVER = 1 << 63
+
+# An owner is declared dead after its lease (dead_at > lease_at), and a newcomer gets its node when that has rested
+# (from dead_at + rest). So the node is the owner's until lease_at + rest, whatever the lease is. It stops a margin
+# earlier, for clocks that differ and for milliseconds that were borrowed.
+NODE_REST_MILLIS = 60_000
+NODE_MARGIN_MILLIS = 15_000
+
 _SEQUENCE_BITS = 12
 _NODE_BITS = 10
 _LAST = (1 << _SEQUENCE_BITS) - 1
@@ -20,14 +31,21 @@ _UUID_NAMESPACE_BITS = 0x756C616B  # "ulak": marks a UUID as one of ours
 class Ids:
     """A generator for one node. `floor` is the newest instant already stored: ids continue above it."""
 
-    def __init__(self, node: int = 0, floor: int = EPOCH_MILLIS) -> None:
+    def __init__(self, node: int = 0, floor: int = EPOCH_MILLIS, good_until: int = FOREVER) -> None:
         if not 0 <= node < NODES:
             raise ValueError(f"node {node} is out of range; use 0 to {NODES - 1}")
         self._node = node << _SEQUENCE_BITS
         self._tick = max(floor + 1 - EPOCH_MILLIS, 0) << _SEQUENCE_BITS
         self._lock = threading.Lock()
+        self.good_until = good_until
+
+    def hold(self, lease_at: int) -> None:
+        """The node's lease was renewed until then, and that is committed."""
+        self.good_until = max(self.good_until, lease_at + NODE_REST_MILLIS - NODE_MARGIN_MILLIS)
 
     def take(self, now: int) -> int:
+        if now > self.good_until:
+            raise self._expired()
         earliest = (now - EPOCH_MILLIS) << _SEQUENCE_BITS
         with self._lock:
             tick = self._tick
@@ -37,10 +55,19 @@ class Ids:
         return tick >> _SEQUENCE_BITS << (_NODE_BITS + _SEQUENCE_BITS) | self._node | tick & _LAST
 
     def take_many(self, now: int, count: int) -> list[int]:
+        if now > self.good_until:
+            raise self._expired()
         with self._lock:
             first = max(self._tick, (now - EPOCH_MILLIS) << _SEQUENCE_BITS)
             self._tick = first + count
         return [_place(tick, self._node) for tick in range(first, first + count)]
+
+    def _expired(self) -> Unavailable:
+        node = self._node >> _SEQUENCE_BITS
+        return Unavailable(
+            f"no ids for now: this process was cut off from the database for so long that its node {node} may be "
+            "another's; it registers again by itself, try again in a few seconds"
+        )
 
 
 def _place(tick: int, node: int) -> int:

@@ -237,4 +237,4 @@ async def test_reads_can_not_write(bench: Bench):
     from tests.contract.bench import sql
 
     with pytest.raises(Exception, match=r"(?i)read-?only|readonly|can't"):
-        await bench.store.read(lambda tx: tx.run(sql.delete_owner, id=1))
+        await bench.store.read(lambda tx: tx.run(sql.bury_owner, id=1, now=1))

@@ -214,10 +214,11 @@ async def test_work_that_others_claimed_is_rescued_after_its_owner_is_gone(opene
         async with opened(database) as dying:
             (lease,) = await dying.claim()
             owner = dying.store.owner
+        living.clock.advance(16)
         assert await living.store.submit(RESCUE, Lost(owner, 5)) == 1
-        assert query(database, f"SELECT count(*) FROM owner WHERE id = {owner}") == [(1,)]
+        assert query(database, f"SELECT dead_at FROM owner WHERE id = {owner}") == [(None,)]
         assert await living.store.submit(RESCUE, Lost(owner, 5)) == 0
-        assert query(database, f"SELECT count(*) FROM owner WHERE id = {owner}") == [(0,)]
+        assert query(database, f"SELECT dead_at FROM owner WHERE id = {owner}") == [(living.clock.now(),)]
         assert await living.settle([lease]) == set()
         assert ids_of(await living.claim_suspects()) == [identifier]
 

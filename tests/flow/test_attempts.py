@@ -9,7 +9,10 @@ import pytest
 
 from tests.flow.stores import events_with
 from ulak import Backoff, Cancel, Done, NewJob, Permanent, Retry, Snooze, Throttled, Transient
+from ulak.spine.query import Queries, Query
 from ulak.testing import advance, drain
+
+sql = Queries("ulak.spine")
 
 STEADY = Backoff(first_seconds=10, factor=2, cap_seconds=25, jitter=0)
 
@@ -186,6 +189,62 @@ async def test_a_unit_in_the_settling_transaction_that_raises_fails_its_own_job_
         assert "mail.sent" not in events
         await advance(ulak, 10)
         assert (await ulak.jobs.get(ids[1])).status == "done"
+
+
+async def test_a_handler_whose_end_could_not_be_kept_runs_again_as_an_uncertain_one(make):
+    ulak, runs = make(), []
+
+    @ulak.handles("mail.send", backoff=STEADY)
+    async def send(job):
+        runs.append(job.uncertain)
+        await ulak.write(_occupy if len(runs) == 1 else _vacate, job.id)
+
+    async with ulak:
+        job = await ulak.enqueue("mail.send")
+        await drain(ulak)
+        await advance(ulak, 10)
+        record = await ulak.jobs.get(job)
+        tally = {word: number for word, _, number in await ulak.store.read(lambda tx: tx.all(sql.read_tally))}
+    assert runs == [False, True]
+    assert (record.status, record.attempt, record.crashes) == ("done", 2, 1)
+    words = ["accepted", "started", "uncertain", "retried", "started", "done"]
+    assert [entry.word for entry in record.timeline] == words
+    assert (tally["uncertain"], tally["retried"], tally["done"]) == (1, 1, 1)
+
+
+async def test_a_handler_whose_end_could_not_be_kept_is_held_if_its_job_asks_for_that(make):
+    ulak, runs = make(), []
+
+    @ulak.handles("mail.send", backoff=STEADY)
+    async def send(job):
+        runs.append(job.id)
+        await ulak.write(_occupy, job.id)
+
+    async with ulak:
+        job = await ulak.enqueue("mail.send", on_uncertain="hold")
+        await drain(ulak)
+        await advance(ulak, 100)
+        await ulak.write(_vacate, job)
+        record = await ulak.jobs.get(job)
+    assert runs == [job]
+    assert record.status == "dead"
+    assert "waits for a decision" in record.detail
+
+
+def _occupy(tx, identifier):
+    """As if that id had been used before: the end of the job can't be kept."""
+    tx.run(_query(
+        "INSERT INTO past (id, kind, outcome, prio, attempt, crashes, accepted_at, due_at, settled_at, payload) "
+        f"VALUES ({identifier}, 'other', 'done', 2, 1, 0, 0, 0, 0, 'null')"
+    ))  # fmt: skip
+
+
+def _vacate(tx, identifier):
+    tx.run(_query(f"DELETE FROM past WHERE id = {identifier}"))
+
+
+def _query(text):
+    return Query("test", text, text, ())
 
 
 async def test_a_unit_in_the_settling_transaction_is_atomic_with_the_end_of_the_job(make, recorder):

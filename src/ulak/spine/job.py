@@ -26,7 +26,7 @@ class State(IntEnum):
     DEFERRED = 1
     LEASED = 2
     BEHIND = 3  # its key has no free slot
-    SUSPECT = 4  # ready, but it was running when a process died
+    SUSPECT = 4  # ready, but it was running when a process died, or its end could not be kept
 
 
 # The same as plain numbers: drivers bind these without asking what an enum is.
@@ -125,7 +125,7 @@ class Job(msgspec.Struct):
 
     @property
     def uncertain(self) -> bool:
-        """An earlier attempt was cut off by a crash: it may have had its effect."""
+        """An earlier attempt was cut off by a crash, or its end could not be kept: it may have had its effect."""
         return self.crashes > 0
 
 

@@ -60,7 +60,10 @@ Outcome = Done | Retry | Snooze | Cancel | Dead | Release
 
 
 class Settlement(msgspec.Struct):
-    """An outcome on its way to the store, fenced by (id, epoch)."""
+    """An outcome on its way to the store, fenced by (id, epoch).
+
+    `uncertain`: the handler had finished, and the store could not keep that; a further run may repeat an effect.
+    """
 
     id: int
     epoch: int
@@ -69,3 +72,4 @@ class Settlement(msgspec.Struct):
     attempt: int
     outcome: Outcome
     resume_at: int = 0
+    uncertain: bool = False

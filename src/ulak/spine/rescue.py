@@ -24,10 +24,10 @@ class Lost:
 
 
 def rescue(tx: Tx, lost: Lost) -> int:
-    """Free a page of a dead owner's jobs; answers how many. When none is left, the owner's row goes too."""
+    """Free a page of a dead owner's jobs; answers how many. When none is left, the owner is declared dead."""
     rows = tx.all(sql.read_owned, owner=lost.owner, n=PAGE)
     if not rows:
-        tx.run(sql.delete_owner, id=lost.owner)
+        tx.run(sql.bury_owner, id=lost.owner, now=tx.now)
         return 0
     tx.lock_keys(sorted({row[3] for row in rows if row[3] is not None}))
     if tx.shared:

@@ -24,21 +24,25 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """What a heartbeat finds: owners that are gone but hold work, and own jobs that somebody has cancelled."""
+    """What a heartbeat finds: owners that are gone but hold work, and own jobs that somebody has cancelled.
 
+    `lease_at` is until when it has renewed the own lease; None when that is lost, or when nobody shares the store.
+    """
+
+    lease_at: int | None = None
     lost: list[int] = field(default_factory=list)
     cancelled: list[int] = field(default_factory=list)
 
 
 def _beat(tx: Tx, beat: Beat) -> Pulse:
-    if beat.shared:
-        tx.run(sql.beat_owner, id=beat.owner, lease_at=tx.now + beat.lease_millis)
+    lease_at = tx.now + beat.lease_millis
+    renewed = beat.shared and tx.run(sql.beat_owner, id=beat.owner, lease_at=lease_at)
     leases = {owner: lease_at for owner, _, _, _, lease_at in tx.all(sql.list_owners)}
     # A holder of work without a row of its own is gone as well: its row may have been removed first.
     holders = {owner for (owner,) in tx.all(sql.find_leaseholders)} | set(leases)
     gone = {owner for owner in holders if leases.get(owner, 0) < tx.now and owner != beat.owner}
     cancelled = [identifier for (identifier,) in tx.all(sql.find_cancelled, owner=beat.owner)]
-    return Pulse(sorted(gone), cancelled)
+    return Pulse(lease_at if renewed else None, sorted(gone), cancelled)
 
 
 BEAT: Verb[Beat, Pulse] = Verb(Line.TIMERS, lambda tx, items: [_beat(tx, beat) for beat in items])
@@ -54,7 +58,10 @@ class Rescuer:
 
     async def beat(self) -> list[int]:
         """One heartbeat; answers jobs of this process that were cancelled elsewhere."""
+        ids = self._store.ids  # of this name: the store may have another one when the answer comes
         pulse = await self._store.submit(BEAT, Beat(self._store.owner, self._lease_millis, self._store.shared))
+        if pulse.lease_at is not None:
+            ids.hold(pulse.lease_at)
         for owner in pulse.lost:
             await self._rescue(owner)
         return pulse.cancelled

@@ -215,17 +215,31 @@ def _resume(tx: Tx, paused: Sequence[tuple[Settlement, Leased]]) -> None:
     if cancelled:
         leave(tx, Word.CANCELLED, cancelled, {})
         paused = [(one, row) for one, row in paused if row.cancelled_at is None]
+    paused = [(one, row) for one, row in paused if not (one.uncertain and _doubt(tx, row))]
     changes = []
     for one, row in paused:
         snoozed = isinstance(one.outcome, Snooze)
         word = Word.SNOOZED if snoozed else Word.RETRIED
         reason = one.outcome.reason if isinstance(one.outcome, Retry | Snooze) else ""
-        entry = note_entry(tx.now, word, row.attempt, started_at=row.started_at, until=one.resume_at, reason=reason)
+        started = {"started_at": row.started_at}
+        doubt = note_entry(tx.now, Word.UNCERTAIN, row.attempt, **started) if one.uncertain else ""
+        said = {"until": one.resume_at, "reason": reason} | ({} if doubt else started)
+        entry = doubt + note_entry(tx.now, word, row.attempt, **said)
         changes.append((DEFERRED, one.resume_at, int(snoozed), entry, row.id))
         tx.emit(word, row.id, row.kind, [row.attempt, one.resume_at, reason[:200]])
         tx.count(word, row.kind)
         tx.wake_at(one.resume_at)
     tx.each(sql.resume_jobs, changes)
+
+
+def _doubt(tx: Tx, row: Leased) -> bool:
+    """An attempt that may have had its effect, though its process lives; answers whether it now waits for a person."""
+    tx.emit(Word.UNCERTAIN, row.id, row.kind, row.attempt)
+    tx.count(Word.UNCERTAIN, row.kind)
+    ((hold,),) = tx.all(sql.doubt_job, id=row.id)
+    if hold:
+        bury(tx, row, "the handler finished, but that could not be kept; the job waits for a decision", "uncertain")
+    return bool(hold)
 
 
 def note_entry(at: int, word: Word, attempt: int, **detail: Any) -> str:

@@ -12,7 +12,7 @@ import structlog
 
 from ulak import codec
 from ulak.clock import Clock
-from ulak.errors import Error, Permanent, Throttled, Transient
+from ulak.errors import Conflict, Error, Permanent, Throttled, Transient
 from ulak.spine import executor, probe
 from ulak.spine.breaker import Breakers
 from ulak.spine.claim import CLAIM_SUSPECTS, Claimer, Demand, SuspectDemand, Want, alone_is_waiting
@@ -343,7 +343,8 @@ class Worker:
         failure = error if answer_is_sound else Permanent(executor.describe(error))
         outcome = self._failed(handler, job, failure)
         resume = executor.resume_at(outcome, self._clock.now())
-        return Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, outcome, resume)
+        uncertain = isinstance(one.outcome, Done) and one.outcome.unit is None and isinstance(error, Conflict)
+        return Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, outcome, resume, uncertain)
 
     def _forget(self, running: Running) -> None:
         lease = running.lease

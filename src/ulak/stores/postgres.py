@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+import structlog
 
 from ulak.clock import Clock
 from ulak.errors import Error, Misconfigured, Refused, Unavailable
@@ -34,6 +35,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
 
+log = structlog.get_logger("ulak.postgres")
 sql = Queries("ulak.spine")
 
 # Whoever admits new work must be one thread: room is spent in memory.
@@ -63,7 +65,7 @@ class PostgresStore:
         self.ledger: Ledger = self._credits
         self._floors = Floors()
         self._loans = Loans()
-        self._member = Member(lease_seconds)
+        self._member = Member(lease_seconds, by_hand=self._clock.by_hand)
         self.ids = self._member.ids
         self.owner = 0
         self._closing = threading.Event()
@@ -84,6 +86,7 @@ class PostgresStore:
             sessions = await asyncio.to_thread(self._prepare)
         except psycopg.Error as error:
             raise translate(error) from error
+        self._take_name()
         for session, name, lines in zip(sessions, ("ulak-work", "ulak-admit"), (_WORKING, _ADMITTING), strict=True):
             writer = Writer(name, session, lines, loop, self._committed, listener.lost)
             self._writers |= dict.fromkeys(lines, writer)
@@ -113,7 +116,10 @@ class PostgresStore:
         """Take a place among those that share the database."""
         with connect(self._uri) as connection:
             self._member.register(connection.cursor(binary=True), self.clock.now())
-            self.ids, self.owner = self._member.ids, self._member.owner
+
+    def _take_name(self) -> None:
+        """On the event loop, so that nobody there sees the one without the other."""
+        self.ids, self.owner = self._member.ids, self._member.owner
 
     async def close(self) -> None:
         self._closing.set()
@@ -221,26 +227,33 @@ class PostgresStore:
         if now - self._floors_reset_at >= FLOOR_SECONDS:
             self._floors_reset_at = now
             self._floors.reset()
+        if self._member.taken_for_dead or now - self._member_checked_at >= MEMBER_SECONDS:
+            self._member_checked_at = now
+            await self._check_members()
         idle = self._credits.idle()
         if idle:
             await self.write(_give_back, idle)
         lacking = self._credits.ask_again()
         if lacking and self._listener is not None:
             self._listener.committed(Buffers(), lacking)
-        if now - self._member_checked_at >= MEMBER_SECONDS:
-            self._member_checked_at = now
-            await self._check_members()
 
     async def _check_members(self) -> None:
-        present, dead_hold_credit = await self.write(_look_at_members, self.owner)
+        # Beside the writers: they can't commit while this process has no ids.
+        present, dead_hold_credit = await self.read(_look_at_members, self.owner)
         if not present:
-            # Others took this process for dead and gave its work and its credit away: it goes on under a new name.
-            self._credits.forget()
-            await asyncio.to_thread(self._join)
+            await self._go_on_under_a_new_name()
         if dead_hold_credit:
             await self.recount()
         if self._loans:
             self._credits.apply(self._loans.settle(await self.read(self._loans.look)))
+
+    async def _go_on_under_a_new_name(self) -> None:
+        """Others took this process for dead and gave its work and its credit away."""
+        before = self.owner
+        self._credits.forget()
+        await asyncio.to_thread(self._join)
+        self._take_name()
+        log.warning("registered_again", before=before, owner=self.owner, note="others took this process for dead")
 
     async def recount(self) -> None:
         """Repair: what is free is the bound without live jobs and without what living owners hold."""

@@ -10,7 +10,7 @@ from typing import Any
 from psycopg import Cursor
 
 from ulak.errors import Unavailable
-from ulak.ids import Ids, made_at
+from ulak.ids import FOREVER, NODE_REST_MILLIS, Ids, made_at
 from ulak.spine.query import Queries
 
 sql = Queries("ulak.spine")
@@ -22,32 +22,49 @@ RECOUNT_LOCK = 0x756C616B_0004
 
 
 class Member:
-    """Registers once at open, and again when others have taken this process for dead."""
+    """Registers once at open, and again when others have taken this process for dead.
 
-    def __init__(self, lease_seconds: float) -> None:
+    A clock that a test moves by hand leaps hours in which nobody else does anything: such a member's ids don't expire.
+    """
+
+    def __init__(self, lease_seconds: float, *, by_hand: bool) -> None:
         self.owner = 0
         self.node = 0
         self.ids = Ids()
         self.lease_millis = round(lease_seconds * 1000)
+        self._first_good_until = FOREVER if by_hand else 0
+        self._found_dead = 0
 
     def register(self, cursor: Cursor[Any], now: int) -> None:
-        """Take the lowest free node, in a transaction of its own."""
+        """Take the lowest free node, in a transaction of its own. Nodes of the dead are free when they have rested."""
         owner = secrets.randbits(62) + 1
         label = f"{socket.gethostname()}:{os.getpid()}"
         with cursor.connection.transaction():
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (MEMBER_LOCK,))
+            cursor.execute(sql.forget_owners.postgres.encode(), {"before": now - NODE_REST_MILLIS})
             row = cursor.execute(
                 sql.register_owner.postgres.encode(),
                 {"id": owner, "label": label, "now": now, "lease_at": now + self.lease_millis},
             ).fetchone()
             if row is None:
                 raise Unavailable(
-                    "all 1024 nodes are taken; those of dead processes come free with their lease, try again then"
+                    "all 1024 nodes are taken; those of the dead come free after a minute of rest, try again then"
                 )
             newest = cursor.execute(sql.newest_id.postgres.encode()).fetchall()[0][0]
-        self.owner, self.node = owner, int(row[0])
-        self.ids = Ids(self.node, max(made_at(newest), now - 1))
+        ids = Ids(int(row[0]), max(made_at(newest), now - 1), self._first_good_until)
+        ids.hold(now + self.lease_millis)
+        # The ids first: whoever has read the new name finds the new ids with it.
+        self.ids, self.node, self.owner = ids, int(row[0]), owner
+
+    @property
+    def taken_for_dead(self) -> bool:
+        return self._found_dead == self.owner
 
     def beat(self, cursor: Cursor[Any], now: int) -> None:
-        """Renew the lease after an outage, before others look for the dead."""
-        cursor.execute(sql.beat_owner.postgres.encode(), {"id": self.owner, "lease_at": now + self.lease_millis})
+        """Renew the lease after an outage, before others look for the dead; a lease that is lost stays so."""
+        owner, lease_at = self.owner, now + self.lease_millis
+        ids = self.ids
+        if cursor.execute(sql.beat_owner.postgres.encode(), {"id": owner, "lease_at": lease_at}).rowcount:
+            ids.hold(lease_at)
+        else:
+            self._found_dead = owner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 from datetime import datetime
@@ -96,6 +97,8 @@ class PostgresSession:
 
     def begin(self) -> Tx:
         self._last_now = max(self._last_now, self._clock.now())
+        if self._last_now > self._member.ids.good_until:  # frozen for a while: is the node still ours?
+            self._member.beat(self._cursor, self._last_now)
         tx = self._tx = PostgresTx(self._cursor, self._last_now, self._member.ids, self._credits, self._floors)
         if self._contended:
             tx.lock_keys(sorted(self._contended))
@@ -124,6 +127,9 @@ class PostgresSession:
             self._send_commit(tx)
         except psycopg.Error as error:
             self._fail_commit(error)
+        except Unavailable as error:  # no id for the token
+            self.rollback()
+            raise BatchFailed(error) from error
         self._conclude(tx)
 
     def _send_commit(self, tx: PostgresTx) -> None:
@@ -175,7 +181,8 @@ class PostgresSession:
 
     def rollback(self) -> None:
         if not self._connection.broken:
-            self._cursor.execute(b"ROLLBACK")
+            with contextlib.suppress(psycopg.OperationalError):  # a lost session has nothing to roll back
+                self._cursor.execute(b"ROLLBACK")
 
     def reopen(self) -> None:
         if not self._connection.broken:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ulak.ids import EPOCH_MILLIS, NODES, Ids, from_uuid, made_at, to_uuid
+from ulak.errors import Unavailable
+from ulak.ids import EPOCH_MILLIS, NODE_REST_MILLIS, NODES, Ids, from_uuid, made_at, to_uuid
 
 NOW = 1_800_000_000_000
 
@@ -46,6 +47,36 @@ def test_threads_share_a_generator():
     for thread in threads:
         thread.join()
     assert len(set(taken)) == 8000
+
+
+def test_a_node_that_is_nobody_elses_is_good_for_ever():
+    in_2085 = EPOCH_MILLIS + 65 * 365 * 86_400_000
+    assert made_at(Ids().take(in_2085)) == in_2085
+
+
+@pytest.mark.parametrize("take", [lambda ids, now: ids.take(now), lambda ids, now: ids.take_many(now, 3)[-1]])
+def test_beyond_the_instant_until_which_the_node_is_ours_no_ids_are_made(take):
+    ids = Ids(7, good_until=NOW)
+    assert take(ids, NOW)
+    with pytest.raises(Unavailable, match="node 7 may be another's; it registers again by itself"):
+        take(ids, NOW + 1)
+
+
+def test_a_renewed_lease_makes_ids_good_for_longer_and_an_older_one_not_for_less():
+    ids = Ids(7, good_until=0)
+    ids.hold(NOW)
+    good_until = ids.good_until
+    ids.hold(NOW - 5000)
+    assert ids.good_until == good_until > NOW
+
+
+@pytest.mark.parametrize("lease_millis", [100, 15_000, 3_600_000])
+def test_the_last_id_of_a_lost_node_is_older_than_the_first_of_the_next_owner_by_seconds(lease_millis):
+    ids = Ids(7, good_until=0)
+    ids.hold(NOW + lease_millis)
+    declared_dead_at = NOW + lease_millis + 1
+    following = Ids(7, declared_dead_at + NODE_REST_MILLIS)
+    assert made_at(following.take(0)) - made_at(ids.take(ids.good_until)) > 10_000
 
 
 @pytest.mark.parametrize("node", [-1, NODES])

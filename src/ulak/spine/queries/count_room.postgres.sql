@@ -4,10 +4,11 @@ SELECT 'live', kind, count(*) FROM job GROUP BY kind
 UNION ALL
 SELECT 'held', pool, sum(held)
 FROM (
-  SELECT pool, held FROM credit JOIN owner ON owner.id = credit.owner
+  SELECT pool, held FROM credit JOIN owner ON owner.id = credit.owner AND dead_at IS NULL
   UNION ALL
   SELECT added.pool, added.number
-  FROM event_inbox JOIN owner ON owner.id = event_inbox.owner, unnest(credit_pools, credits) AS added (pool, number)
+  FROM event_inbox JOIN owner ON owner.id = event_inbox.owner AND dead_at IS NULL,
+    unnest(credit_pools, credits) AS added (pool, number)
 ) AS holding
 GROUP BY pool
 UNION ALL

@@ -1,1 +1,1 @@
-DELETE FROM credit WHERE owner NOT IN (SELECT id FROM owner)
+DELETE FROM credit WHERE owner NOT IN (SELECT id FROM owner WHERE dead_at IS NULL)

@@ -1,1 +1,1 @@
-SELECT 1 FROM owner WHERE id = :id
+SELECT 1 FROM owner WHERE id = :id AND dead_at IS NULL

@@ -113,12 +113,14 @@ CREATE TABLE event_block (
 CREATE INDEX event_block_token ON event_block (token);
 ALTER TABLE event_block ALTER COLUMN body SET STORAGE EXTERNAL;
 
+-- The row of an owner that was declared dead stays while its node rests; see register_owner and bury_owner.
 CREATE TABLE owner (
   id bigint PRIMARY KEY,
   node smallint NOT NULL UNIQUE,
   label text NOT NULL,
   started_at bigint NOT NULL,
-  lease_at bigint NOT NULL
+  lease_at bigint NOT NULL,
+  dead_at bigint
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
 -- How often each word was spoken of each kind, by node: the ledger that conservation is checked against.

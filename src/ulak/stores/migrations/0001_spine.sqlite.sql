@@ -91,7 +91,8 @@ CREATE TABLE owner (
   node INTEGER NOT NULL UNIQUE,
   label TEXT NOT NULL,
   started_at INTEGER NOT NULL,
-  lease_at INTEGER NOT NULL
+  lease_at INTEGER NOT NULL,
+  dead_at INTEGER
 );
 
 -- How often each word was spoken of each kind, by node: the ledger that conservation is checked against.

@@ -1,1 +1,0 @@
-UPDATE owner SET lease_at = :lease_at WHERE id = :id

@@ -1,0 +1,1 @@
+UPDATE job SET crashes = crashes + 1 WHERE id = :id RETURNING hold

@@ -1,0 +1,1 @@
+DELETE FROM owner WHERE dead_at <= :before
