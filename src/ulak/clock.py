@@ -35,8 +35,7 @@ class SystemClock:
     def now(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def monotonic(self) -> float:
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)
 
     async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
         if event.is_set():
@@ -57,27 +56,32 @@ class SteadyClock:
         self._clock = clock
         self._lock = threading.Lock()
         self._at = 0.0
-        self._asked = clock.monotonic()
+        self._asked: float | None = None  # when it was last asked while the wall is behind; None while it is not
+        self.monotonic = clock.monotonic  # the bound method itself: it is asked several times for every job
 
     def wall(self) -> int:
         """What the wall says, steps and all."""
         return self._clock.now()
 
     def now(self) -> int:
-        wall, monotonic = self.wall(), self._clock.monotonic()
+        wall = self.wall()
         with self._lock:
-            passed = max(monotonic - self._asked, 0.0) * 1000
-            self._at = max(float(wall), self._at + passed / 2)
-            self._asked = monotonic
-            return int(self._at)
+            if self._asked is None and wall >= self._at:
+                self._at = wall
+                return wall
+            return self._catch_up(wall)
+
+    def _catch_up(self, wall: int) -> int:
+        monotonic = self.monotonic()
+        passed = 0.0 if self._asked is None else max(monotonic - self._asked, 0.0) * 1000
+        own = self._at + passed / 2
+        self._at, self._asked = (wall, None) if wall >= own else (own, monotonic)
+        return int(self._at)
 
     def not_before(self, instant: int) -> None:
         """Time that was stored already is over."""
         with self._lock:
             self._at = max(self._at, float(instant))
-
-    def monotonic(self) -> float:
-        return self._clock.monotonic()
 
     async def wait(self, event: asyncio.Event, seconds: float | None) -> bool:
         return await self._clock.wait(event, seconds)

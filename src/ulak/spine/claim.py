@@ -116,10 +116,14 @@ class Claimer:
     """The claim verb with the memory of one worker's rotations."""
 
     def __init__(self) -> None:
-        rotations: dict[str, Rotation] = {}
+        self._rotations: dict[str, Rotation] = {}
         self.verb: Verb[Demand, Claimed] = Verb(
-            Line.CLAIM, lambda tx, items: [_claim(tx, demand, rotations) for demand in items]
+            Line.CLAIM, lambda tx, items: [self.claim(tx, demand) for demand in items]
         )
+
+    def claim(self, tx: Tx, demand: Demand) -> Claimed:
+        """Inside a transaction that may have done something else before."""
+        return _claim(tx, demand, self._rotations)
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def _insert(tx: Tx, rows: list[Row]) -> None:
             if row.state == READY:
                 tx.wake(row.kind, row.prio, row.id)
     tx.buffers.events += [(ACCEPTED, row.id, row.kind, row.key) for row in rows]
-    tx.many(sql.insert_jobs, rows)
+    tx.insert(rows)
     for kind, number in Counter([row.kind for row in rows]).items():
         tx.count(ACCEPTED, kind, number)
 

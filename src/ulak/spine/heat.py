@@ -59,6 +59,10 @@ class Heat:
                 found[kind].append(prio)
         return {kind: tuple(sorted(found[kind])) for kind in sorted(found, key=lambda name: self._turns.get(name, 0))}
 
+    def rested(self) -> dict[str, tuple[int, ...]]:
+        """Every kind that does not rest for its rate, whatever there may be to do."""
+        return {handler.kind: () for handler in self._handlers if handler.kind not in self._resting}
+
     def _wake_rested(self, now: float) -> None:
         for kind in [kind for kind, until in self._resting.items() if until <= now]:
             del self._resting[kind]

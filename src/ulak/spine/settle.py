@@ -39,16 +39,38 @@ class Leased(NamedTuple):
 def settle(tx: Tx, settlements: Sequence[Settlement]) -> set[tuple[int, int]]:
     """Settle what is still ours; answers the (id, epoch) pairs that were. The others are left alone."""
     tx.lock_keys(sorted({one.key for one in settlements if one.key is not None}))
-    plain = [one for one in settlements if _is_plain(one)] if tx.shared else []
-    if not plain:
-        return _settle_by_type(tx, settlements)
-    others = [one for one in settlements if not _is_plain(one)]
-    return _finish_plain(tx, plain) | (_settle_by_type(tx, others) if others else set())
+    is_plain, finish = (_is_plain, _finish_plain) if tx.shared else (_is_simple, _finish_simple)
+    plain = [one for one in settlements if is_plain(one)]
+    kept = finish(tx, plain) if plain else set()
+    others = [one for one in settlements if (one.id, one.epoch) not in kept] if len(kept) < len(settlements) else ()
+    return kept | _settle_by_type(tx, others) if others else kept
 
 
 def _is_plain(one: Settlement) -> bool:
     """Nothing has to be looked at or done before it leaves."""
     return type(one.outcome) is Cancel or (type(one.outcome) is Done and one.outcome.unit is None)
+
+
+def _is_simple(one: Settlement) -> bool:
+    """It is done, and there is nothing else to write or to hand on."""
+    outcome = one.outcome
+    return one.key is None and type(outcome) is Done and outcome.unit is None and outcome.result is None
+
+
+def _finish_simple(tx: Tx, ended: Sequence[Settlement]) -> set[tuple[int, int]]:
+    """Where a look at each costs more than a try: fence and keep in one, and look only when not all were taken."""
+    by_epoch: defaultdict[int, dict[int, Settlement]] = defaultdict(dict)
+    for one in ended:
+        by_epoch[one.epoch][one.id] = one
+    kept: list[Settlement] = []
+    for epoch, settlements in by_epoch.items():
+        ids = list(settlements)
+        if tx.run(sql.finish_simple, ids=ids, epoch=epoch, now=tx.now) < len(ids):
+            ids = [identifier for (identifier,) in tx.all(sql.find_finished, ids=ids)]
+        tx.run(sql.delete_jobs, ids=ids)
+        kept += [settlements[identifier] for identifier in ids]
+    _note_departure(tx, Word.DONE, kept)
+    return {(one.id, one.epoch) for one in kept}
 
 
 def _finish_plain(tx: Tx, ended: Sequence[Settlement]) -> set[tuple[int, int]]:
@@ -159,17 +181,21 @@ def _tell(
     tx: Tx, word: Word, rows: Sequence[Leased], outcomes: Mapping[int, str | None], payloads: dict[int, bytes]
 ) -> None:
     """What a departure means to others: events, counts, room, the freed slot, the continuation."""
-    said = word.value
-    tx.buffers.events += [(said, row.id, row.kind, row.attempt) for row in rows]
-    for kind, number in Counter([row.kind for row in rows]).items():
-        tx.leave(kind, number)
-        tx.count(word, kind, number)
+    _note_departure(tx, word, rows)
     freed = [(row.key, row.slot) for row in rows if row.key is not None and row.slot is not None]
     if freed:
         hand_on(tx, freed)
     for row in rows:
         if row.continuation:
             _continue(tx, word, row, outcomes.get(row.id), payloads[row.id])
+
+
+def _note_departure(tx: Tx, word: Word, rows: Sequence[Leased] | Sequence[Settlement]) -> None:
+    said = word.value
+    tx.buffers.events += [(said, row.id, row.kind, row.attempt) for row in rows]
+    for kind, number in Counter([row.kind for row in rows]).items():
+        tx.leave(kind, number)
+        tx.count(word, kind, number)
 
 
 def _continue(tx: Tx, word: Word, row: Leased, detail: str | None, payload: bytes) -> None:

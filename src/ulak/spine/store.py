@@ -119,6 +119,10 @@ class Tx(ABC):
         """Run a multi-row statement over all rows at once and fetch what it returns."""
 
     @abstractmethod
+    def insert(self, rows: Sequence[Row]) -> None:
+        """Put new jobs into the table, as they are."""
+
+    @abstractmethod
     def each(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
         """Run an update for each row."""
 

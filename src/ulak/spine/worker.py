@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ from ulak.spine.outcome import Cancel, Done, Outcome, Release, Retry, Settlement
 from ulak.spine.settler import Settler
 from ulak.spine.store import Store, Verb
 from ulak.spine.telemetry import Telemetry
+from ulak.spine.timers import PROMOTE_DUE, promoting
 
 log = structlog.get_logger("ulak.worker")
 
@@ -82,6 +84,8 @@ class Worker:
         self._concurrency = concurrency
         self._lane_room = {"async": concurrency, "thread": threads, "process": processes}
         self._claimer = Claimer()
+        self._promoting = promoting(self._claimer)
+        self._claiming = asyncio.Lock()  # one claim at a time, or two would fill the same room
         self._runners: Runners[Running] = Runners(self._execute)
         # By (id, epoch): a job that was taken from this process may come back to it while the lost attempt still runs.
         self.running: dict[tuple[int, int], Running] = {}
@@ -123,7 +127,8 @@ class Worker:
             self._wake.clear()
             self._look_around()
             try:
-                claimed_any = await self._claim_once()
+                async with self._claiming:
+                    claimed_any = await self._claim_once()
             except Error as error:
                 log.warning("claim_failed", error=str(error))
                 claimed_any = False
@@ -141,11 +146,27 @@ class Worker:
         if self._alone_at is not None and now >= self._alone_at:
             self._heat.suspects = True
 
+    async def promote(self) -> int | None:
+        """Make due jobs ready, and take them along if no other claim is under way; answers the next deadline."""
+        if self._claiming.locked():
+            return await self._store.submit(PROMOTE_DUE, None)
+        async with self._claiming:
+            demand = None if self._busy() else self._demand(self._heat.rested())
+            if demand is None:
+                return await self._store.submit(PROMOTE_DUE, None)
+            promoted = await self._take(self._promoting, demand)
+            self._heat.note(promoted.claimed, self._clock.monotonic())
+            self._begin(promoted.claimed.leases)
+        return promoted.next_due_at
+
+    def _busy(self) -> bool:
+        return self._stopping or self._settler.trouble
+
     async def _claim_once(self) -> bool:
         if self._settler.trouble:
             return False
         suspects = await self._claim_suspects() if self._heat.suspects else 0
-        demand = None if self._stopping or self._settler.trouble else self._demand()
+        demand = None if self._busy() else self._demand(self._heat.levels(self._clock.monotonic()))
         if demand is None:
             return suspects > 0
         probe.reach("worker.before_claim")
@@ -164,15 +185,15 @@ class Worker:
         finally:
             self._not_claiming.set()
 
-    def _demand(self) -> Demand | None:
+    def _demand(self, levels: Mapping[str, tuple[int, ...]]) -> Demand | None:
         free = self._concurrency - len(self.running)
         if free <= 0:
             return None
         wants = []
-        for kind, levels in self._heat.levels(self._clock.monotonic()).items():
+        for kind, hot in levels.items():
             handler, room = self._handlers.get(kind), self._room(kind)
             if handler is not None and room > 0:
-                wants.append(Want(kind, room, levels, handler.rate_per_second, handler.lane))
+                wants.append(Want(kind, room, hot, handler.rate_per_second, handler.lane))
         lanes = {lane: room - self._per_lane[lane] for lane, room in self._lane_room.items()}
         return Demand(self._store.owner, tuple(wants), free, lanes) if wants else None
 

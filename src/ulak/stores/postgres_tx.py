@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from psycopg import Cursor
 
 from ulak.ids import Ids
-from ulak.spine.job import Lease
+from ulak.spine.job import Lease, Row
 from ulak.spine.query import Queries, Query
 from ulak.spine.store import N, Tx
 from ulak.stores.postgres_arrays import packers
@@ -84,6 +84,9 @@ class PostgresTx(Tx):
         self._execute(query, dict(zip(_columns(query), zip(*rows, strict=True), strict=True)))
         return self._cursor.fetchall() if self._cursor.description else []
 
+    def insert(self, rows: Sequence[Row]) -> None:
+        self.many(sql.insert_jobs, rows)
+
     def each(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
         """The rows go sorted by id: such statements look up each id's place, and locks are taken in one order."""
         if rows:
@@ -128,7 +131,10 @@ class PostgresTx(Tx):
     # Claims
 
     def claim(self, owner: int, kind: str, prio: int, limit: int) -> list[Lease]:
+        # What this transaction itself has made ready may lie below what the others know.
+        lowest = self.buffers.lowest.get((kind, prio))
         floor = self._floors.begin((kind, prio))
+        floor = floor if lowest is None else min(floor, max(lowest - 1, 0))
         leases = sorted(
             self.records(sql.claim_jobs, Lease, owner=owner, kind=kind, prio=prio, n=limit, now=self.now, floor=floor)
         )
