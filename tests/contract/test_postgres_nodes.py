@@ -140,6 +140,16 @@ async def test_a_unit_that_needs_an_id_fails_alone_while_there_are_none(real, da
     assert await real.live() == {"after": 1}
 
 
+async def test_a_callers_transaction_is_left_alone_while_there_are_no_ids(real, database):
+    await real.add()  # so that there is room at hand
+    row = real.row()
+    freeze_until_dead(real, database)
+    with psycopg.connect(database) as connection:
+        with pytest.raises(Unavailable, match="no ids for now"):
+            await real.store.enqueue_in(connection, [row])
+        assert connection.execute("SELECT count(*) FROM job").fetchall() == [(1,)]
+
+
 async def test_a_reconnect_that_finds_the_owner_dead_leads_to_a_new_name_at_the_next_upkeep(opened, database):
     with lossy(database) as wire:
         async with opened(wire.address, clock=SystemClock()) as bench:

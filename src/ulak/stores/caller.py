@@ -38,6 +38,7 @@ _NAME = re.compile(r"%\((\w+)\)s")
 
 def steps(rows: Sequence[Row], now: int, member: Member, pool_of: Callable[[str], str]) -> Steps:
     """Yields statements with parameters, takes what they return, and ends with the ids that `enqueue` would answer."""
+    token = member.ids.take(now)  # before anything is written: there may be no ids for now
     placed = [_placed(row, now) for row in rows]
     names = sql.offer_jobs.postgres_parameters
     columns: dict[str, Any] = dict(zip(names, map(list, zip(*placed, strict=True)), strict=True))
@@ -51,7 +52,7 @@ def steps(rows: Sequence[Row], now: int, member: Member, pool_of: Callable[[str]
     ids = [row.id if row.id in taken else _holder(row, holders) for row in placed]
     if not accepted:
         return ids, None
-    token, pools = member.ids.take(now), Counter(pool_of(row.kind) for row in accepted)
+    pools = Counter(pool_of(row.kind) for row in accepted)
     ((_, xid),) = yield sql.announce_jobs.postgres, _announcement(accepted, now, member, token, pools)
     return ids, Loan(token, xid, pools)
 
