@@ -154,6 +154,13 @@ def test_start_that_always_fails_does_not_spin(make_engine, monkeypatch):
     assert engine.submit(jobs.echo, 1).result(30) == 1
 
 
+def test_deaths_at_work_do_not_make_the_engine_pause(make_engine):
+    engine = make_engine()
+    for _ in range(10):
+        assert isinstance(engine.using(max_retries=0).submit(jobs.kill_self).exception(30), Crashed)
+        assert engine.status()["process_pool"] == "running"
+
+
 def test_a_task_that_closes_every_descriptor_is_charged_and_the_engine_goes_on(make_engine):
     engine = make_engine(kill_grace_seconds=0.05)
     assert isinstance(engine.using(max_retries=0).submit(jobs.close_everything).exception(30), Crashed)

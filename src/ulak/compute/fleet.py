@@ -16,7 +16,7 @@ from ulak.compute.process import NurseryLink
 from ulak.compute.runner import Role
 from ulak.compute.settings import ComputeSettings
 
-_BARREN_SECONDS = 1.0  # a worker that dies younger, without having run anything, says that starting is what fails
+_BARREN_SECONDS = 1.0  # a worker that dies younger, without having begun a task, says that starting is what fails
 _PREFIX = {TaskType.CPU_BOUND: "cpu", TaskType.IO_BOUND: "io"}
 
 
@@ -84,7 +84,7 @@ class Fleet:
     def find_token(self, token: int) -> Hand | None:
         return self._by_token.get(token)
 
-    def remove(self, hand: Hand, now: float) -> None:
+    def remove(self, hand: Hand, now: float, *, died_at_work: bool) -> None:
         self._by_token.pop(hand.token, None)
         if hand.pid is not None:
             self._by_pid.pop(hand.pid, None)
@@ -93,7 +93,8 @@ class Fleet:
                 group.remove(hand)
         if hand.ending is None and not hand.retiring:
             self.restarts += 1
-            self._barren = self._barren + 1 if hand.done == 0 and now - hand.born_at < _BARREN_SECONDS else 0
+            was_fit = died_at_work or hand.done > 0 or now - hand.born_at >= _BARREN_SECONDS
+            self._barren = 0 if was_fit else self._barren + 1
 
     def pause_seconds(self) -> float:
         """How long to wait before the next start, when starting itself seems to fail."""

@@ -120,7 +120,7 @@ class Warden:
             self._charge(hand.inflight.pop(number), hand, cause, finished)
         dispatcher.take_back(list(hand.inflight.values()))
         dispatcher.hold(hand)
-        dispatcher.fleet.remove(hand, monotonic())
+        dispatcher.fleet.remove(hand, monotonic(), died_at_work=bool(guilty))
         hand.hang_up()
         dispatcher.tidy_up()
         if pause := dispatcher.fleet.pause_seconds():
