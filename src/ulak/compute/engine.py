@@ -62,8 +62,12 @@ class Engine:
 
     def submit_task(self, task: Task, *, wait_seconds: float | None = None) -> str:
         """Accept a task and return its id. `wait_seconds` bounds the wait for room in a full queue."""
-        with self._tasks.registered(task) as work:
+        work = self._tasks.register(task)
+        try:
             self._door.enter(work, wait_seconds)
+        except BaseException:
+            self._tasks.forget(task)
+            raise
         return task.id
 
     def submit_tasks(self, tasks: Iterable[Task]) -> list[str]:
@@ -160,20 +164,24 @@ class Engine:
 
     async def attempt(self, task: Task, number: int) -> Result:
         """One run of a task whose attempts and result are kept elsewhere: nothing of it stays here."""
-        with self._tasks.registered(task, number) as work:
-            await self._door.enter_async(work)
-        outcome = await self._finish(work)
+        outcome = await self._admit(task, self._tasks.register_unkept(task, number))
         error = None if outcome.error is None else str(outcome.error)
         return to_result(task.id, outcome.status, outcome.blob, error, outcome.trace, outcome.attempts, outcome.worker)
 
     async def run_with(self, options: Options, what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(what, Task):
-            with self._tasks.registered(what) as work:
-                await self._door.enter_async(work)
-            await self._finish(work)
+            await self._admit(what, self._tasks.register(what))
             return self._results.get(what.id)
         work = self._work(options, self._calls.one(what, args, kwargs))
         await self._door.enter_async(work)
+        return await self._finish(work)
+
+    async def _admit(self, task: Task, work: Work) -> Any:
+        try:
+            await self._door.enter_async(work)
+        except BaseException:
+            self._tasks.forget(task)
+            raise
         return await self._finish(work)
 
     async def _finish(self, work: Work) -> Any:

@@ -25,7 +25,7 @@ from ulak.compute.model import TaskStatus, TaskType
 from ulak.compute.ray_work import run_batch
 from ulak.compute.runner import Role
 from ulak.compute.settings import ComputeSettings
-from ulak.compute.work import ASIDE, FINAL, QUEUED, SENT, Finished, Outcome, ScriptTrace, Work
+from ulak.compute.work import ASIDE, FINAL, QUEUED, SENT, Finished, Outcome, Work
 from ulak.errors import Misconfigured, Refused, Unavailable
 
 _LARGEST_BATCH = 100
@@ -264,9 +264,7 @@ class RayBackend:
             heapq.heappush(self._later, (due, next(self._numbers), work))
             return
         status = TaskStatus.SUCCESS if code == OK else TaskStatus.FAILED
-        self._end(
-            work, Outcome(status, blob, None, ScriptTrace(*trace) if trace else None, work.attempts, "ray"), finished
-        )
+        self._end(work, Outcome(status, blob, None, trace, work.attempts, "ray"), finished)
 
     def _lose(self, works: list[Work], alone: bool, cause: str, finished: Finished) -> None:
         self._counted["lost"] += 1

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from pickle import dumps, loads
-from typing import Any, NamedTuple
+from marshal import dumps, loads
+from pickle import loads as unpickle
 
 from ulak.clock import Clock, to_datetime
 from ulak.compute.calls import failure, unloadable
@@ -21,11 +21,11 @@ from ulak.compute.work import Outcome, ScriptTrace
 from ulak.errors import NotFound
 
 _REMEMBERED = 100_000  # names of dropped results, so that "expired" is not told as "unknown"
+_STATUSES = {status.value: status for status in TaskStatus}  # asking the enumeration costs three times as much
 
-
-class Kept(NamedTuple):
-    at: int
-    blob: bytes  # pickled outcome, its error as text
+# When it was put, and the outcome as bytes, its error as text; they never leave this process, so marshal will do.
+# A plain tuple, because the garbage collector leaves those of plain things alone.
+Kept = tuple[int, bytes]
 
 
 class Results:
@@ -37,24 +37,27 @@ class Results:
         self._spill: Spill | None = None
         self._spilled_at: OrderedDict[str, int] = OrderedDict()
         self._dropped: OrderedDict[str, None] = OrderedDict()
+        self._most, self._most_bytes = settings.result_count, settings.result_bytes
+        self._lifetime = round(settings.result_seconds * 1000)
         self.total_put = self.total_get = 0
 
     def put(self, task_id: str, outcome: Outcome) -> None:
         error = None if outcome.error is None else str(outcome.error)
         parts = (outcome.status.value, outcome.blob, error, outcome.trace, outcome.attempts, outcome.worker)
-        blob = dumps(parts, 5)
+        blob, now = dumps(parts), self._clock.now()
         with self._lock:
             self.total_put += 1
-            self._keep(task_id, Kept(self._clock.now(), blob))
-            self._shrink()
+            self._kept[task_id] = now, blob
+            self._bytes += len(blob)
+            self._shrink(now)
 
     def get(self, task_id: str) -> Result:
         with self._lock:
-            self._shrink()
+            self._drop_old(self._clock.now() - self._lifetime)
             blob = self._find(task_id)
             self.total_get += 1
         word, value, error, trace, attempts, worker = loads(blob)
-        return to_result(task_id, TaskStatus(word), value, error, trace, attempts, worker)
+        return to_result(task_id, _STATUSES[word], value, error, trace, attempts, worker)
 
     def __contains__(self, task_id: str) -> bool:
         return task_id in self._kept or task_id in self._spilled_at
@@ -75,8 +78,8 @@ class Results:
                 self._spill = None
 
     def _find(self, task_id: str) -> bytes:
-        if task_id in self._kept:
-            return self._kept[task_id].blob
+        if kept := self._kept.get(task_id):
+            return kept[1]
         blob = self._spill.get(task_id) if self._spill is not None else None
         if blob is not None:
             return blob
@@ -84,30 +87,23 @@ class Results:
             raise Expired(f"the result of task {task_id} was dropped (age or bounds of the cache); run the task again")
         raise NotFound(f"there is no task {task_id} here; it was never submitted to this engine")
 
-    def _keep(self, task_id: str, kept: Kept) -> None:
-        self._kept[task_id] = kept
-        self._bytes += len(kept.blob)
-
-    def _shrink(self) -> None:
-        oldest_allowed = self._clock.now() - round(self._settings.result_seconds * 1000)
-        while self._kept and self._is_too_much():
+    def _shrink(self, now: int) -> None:
+        while len(self._kept) > self._most or (self._bytes > self._most_bytes and self._kept):
             self._move_to_disk(*self._kept.popitem(last=False))
-        self._drop_old(oldest_allowed)
-
-    def _is_too_much(self) -> bool:
-        return len(self._kept) > self._settings.result_count or self._bytes > self._settings.result_bytes
+        self._drop_old(now - self._lifetime)
 
     def _move_to_disk(self, task_id: str, kept: Kept) -> None:
-        self._bytes -= len(kept.blob)
+        at, blob = kept
+        self._bytes -= len(blob)
         if not self._settings.spill_bytes:
             self._remember(task_id)
             return
         try:
-            gone = self._spilled().put(task_id, kept.blob)
+            gone = self._spilled().put(task_id, blob)
         except OSError:  # a full disk: dropped, as it would have been without one
             self._remember(task_id)
             return
-        self._spilled_at[task_id] = kept.at
+        self._spilled_at[task_id] = at
         for name in gone:
             del self._spilled_at[name]
             self._remember(name)
@@ -124,9 +120,9 @@ class Results:
             if self._spill is not None:
                 self._spill.forget(task_id)
             self._remember(task_id)
-        while self._kept and next(iter(self._kept.values())).at < oldest_allowed:
-            task_id, kept = self._kept.popitem(last=False)
-            self._bytes -= len(kept.blob)
+        while self._kept and next(iter(self._kept.values()))[0] < oldest_allowed:
+            task_id, (_, blob) = self._kept.popitem(last=False)
+            self._bytes -= len(blob)
             self._remember(task_id)
 
     def _remember(self, task_id: str) -> None:
@@ -140,16 +136,16 @@ def to_result(
     status: TaskStatus,
     value: bytes,
     error: str | None,
-    trace: tuple[Any, ...] | None,
+    trace: ScriptTrace | None,
     attempts: int,
     worker: str | None,
 ) -> Result:
     """The parts of an outcome as its caller sees them."""
     data = None
-    seen = ScriptTrace(*trace) if trace else None
+    started_at, ended_at, stdout, stderr = trace or (None, None, "", "")
     if status is TaskStatus.SUCCESS:
         try:
-            data = loads(value)
+            data = unpickle(value)
         except BaseException as trouble:  # noqa: BLE001 - whatever a task raises is its outcome
             status, error = TaskStatus.FAILED, str(unloadable(f"task {task_id}", trouble))
     elif status is TaskStatus.FAILED:
@@ -162,10 +158,10 @@ def to_result(
         status,
         data,
         error,
-        to_datetime(seen.started_at) if seen else None,
-        to_datetime(seen.ended_at) if seen else None,
-        seen.stdout if seen else "",
-        seen.stderr if seen else "",
+        None if started_at is None else to_datetime(started_at),
+        None if ended_at is None else to_datetime(ended_at),
+        stdout,
+        stderr,
         attempts,
         worker,
     )

@@ -19,7 +19,7 @@ from ulak.compute.model import TaskStatus, TaskType
 from ulak.compute.settings import ComputeSettings
 from ulak.compute.timetable import Timetable
 from ulak.compute.warden import Warden
-from ulak.compute.work import ASIDE, FINAL, QUEUED, SENT, Finished, Outcome, ScriptTrace, Work
+from ulak.compute.work import ASIDE, FINAL, QUEUED, SENT, Finished, Outcome, Work
 
 
 class Table:
@@ -155,8 +155,7 @@ class Table:
         else:
             status = TaskStatus.FAILED
         self._conclude(work)
-        kept = ScriptTrace(*trace) if trace else None
-        finished.append((work, Outcome(status, blob, None, kept, work.attempts, hand.name)))
+        finished.append((work, Outcome(status, blob, None, trace, work.attempts, hand.name)))
 
     def _break(self, blob: bytes, finished: Finished) -> None:
         """The initializer failed: as with the stdlib's pool, nothing that waits can run any more."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
 from pickle import dumps
 
@@ -25,21 +24,26 @@ class Tasks:
         self._paths: dict[str, str] = {}
         self._pending: dict[str, tuple[Task, Work]] = {}
 
-    @contextlib.contextmanager
-    def registered(self, task: Task, attempt: int | None = None) -> Iterator[Work]:
-        """The task's work, known by its id unless accepting it fails. With `attempt`, its result is not kept here."""
+    def register(self, task: Task) -> Work:
+        """The task's work, known by its id from now on; `forget` it when it is not accepted."""
         work = self._work(task)
-        if attempt is not None:
-            work.finish, work.attempts = self._settle_unkept, attempt - 1
-        elif task.id in self._results:
+        if task.id in self._results:
             raise Duplicate(f"task {task.id} is over already; ask for its result, or create a new task")
+        return self._known(task, work)
+
+    def register_unkept(self, task: Task, attempt: int) -> Work:
+        """One attempt of a task whose result is kept elsewhere."""
+        work = self._work(task)
+        work.finish, work.attempts = self._settle_unkept, attempt - 1
+        return self._known(task, work)
+
+    def _known(self, task: Task, work: Work) -> Work:
         if self._pending.setdefault(task.id, (task, work))[1] is not work:
             raise Duplicate(f"task {task.id} was submitted already; ask for its result, or create a new task")
-        try:
-            yield work
-        except BaseException:
-            self._pending.pop(task.id, None)
-            raise
+        return work
+
+    def forget(self, task: Task) -> None:
+        self._pending.pop(task.id, None)
 
     def _work(self, task: Task) -> Work:
         body = SCRIPT, self._located(task.script_path), dumps(task.params, PROTOCOL), task.id

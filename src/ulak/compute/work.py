@@ -15,13 +15,8 @@ if TYPE_CHECKING:
 QUEUED, ASIDE, SENT, FINAL = range(4)
 
 
-class ScriptTrace(NamedTuple):
-    """What a script leaves beside its value."""
-
-    started_at: int
-    ended_at: int
-    stdout: str
-    stderr: str
+# What a script leaves beside its value: when it started and ended, its stdout and stderr. As it came from the worker.
+ScriptTrace = tuple[int, int, str, str]
 
 
 class Outcome(NamedTuple):
