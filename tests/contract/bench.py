@@ -17,7 +17,7 @@ from ulak.spine.outcome import Done, Outcome, Settlement
 from ulak.spine.query import Queries
 from ulak.spine.settle import SETTLE
 from ulak.spine.store import Buffers, Store
-from ulak.spine.timers import PROMOTE_DUE
+from ulak.spine.timers import PROMOTE_DUE, Promoted, promoting
 
 sql = Queries("ulak.spine")
 
@@ -109,6 +109,11 @@ class Bench:
 
     async def promote_due(self) -> int | None:
         return await self.store.submit(PROMOTE_DUE, None)
+
+    async def promote_and_claim(self, *kinds: str, room: int = 100) -> Promoted:
+        wants = tuple(Want(kind, room, ()) for kind in kinds or ("mail",))
+        demand = Demand(self.store.owner, wants, room=room, lanes={"async": room})
+        return await self.store.submit(promoting(self._claimer), demand)
 
     async def tally(self, kind: str = "mail") -> dict[str, int]:
         rows = await self.store.read(lambda tx: tx.all(sql.read_tally))

@@ -139,6 +139,61 @@ async def test_due_jobs_become_ready_a_slice_at_a_time(bench: Bench):
     assert len(await bench.claim(room=300)) == 250
 
 
+async def test_what_becomes_due_is_claimed_in_the_same_transaction(bench: Bench):
+    waiting = await bench.add()
+    soon = [await bench.add(due_at=bench.clock.now() + 1000, prio=prio) for prio in (2, 3)]
+    other = await bench.add("other", due_at=bench.clock.now() + 1000)
+    later = await bench.add(due_at=bench.clock.now() + 9000)
+    bench.clock.advance(1)
+    promoted = await bench.promote_and_claim()
+    assert sorted(ids_of(promoted.claimed.leases)) == sorted([waiting, *soon])
+    assert promoted.next_due_at == bench.clock.now() + 8000
+    assert ids_of(await bench.claim("other")) == [other]
+    bench.clock.advance(8)
+    assert ids_of((await bench.promote_and_claim()).claimed.leases) == [later]
+    assert (await bench.promote_and_claim()).claimed.leases == []
+
+
+async def test_due_jobs_beyond_the_room_are_left_for_the_next_claim(bench: Bench):
+    soon = [await bench.add(due_at=bench.clock.now() + 1000) for _ in range(5)]
+    bench.clock.advance(1)
+    bench.ears.ready.clear()
+    assert ids_of((await bench.promote_and_claim(room=3)).claimed.leases) == soon[:3]
+    assert ("mail", 2) in bench.ears.ready  # somebody has to be told of the rest
+    assert ids_of(await bench.claim()) == soon[3:]
+
+
+async def test_jobs_with_and_without_unusual_columns_are_kept_as_they_are(bench: Bench):
+    rows = [
+        bench.row(payload=1),
+        bench.row(payload=2, prio=1),
+        bench.row(payload=3, key="k", slots=4),
+        bench.row(payload=4, continuation="after"),
+        bench.row(payload=5, unique_key="u"),
+        bench.row(payload=6, expires_at=bench.clock.now() + 60_000),
+        bench.row("other", payload=7),
+    ] + [bench.row(payload=number) for number in range(100, 300)]
+    assert await bench.offer(*rows) == [row.id for row in rows]
+    leases = {one.id: one for one in [*await bench.claim(room=500), *await bench.claim("other")]}
+    for row in rows:
+        lease = leases[row.id]
+        assert (lease.kind, lease.key, lease.prio, lease.due_at, lease.accepted_at, lease.expires_at) == (
+            row.kind, row.key, row.prio, row.due_at, row.accepted_at, row.expires_at
+        )  # fmt: skip
+        assert codec.decode(lease.payload) == codec.decode(row.payload)
+    await bench.settle(list(leases.values()))
+    assert await bench.live() == {"after": 1}
+
+
+async def test_a_result_that_comes_again_after_the_end_changes_nothing(bench: Bench):
+    await bench.add()
+    await bench.add()
+    first, second = await bench.claim()
+    await bench.settle([first])
+    assert await bench.settle([first, second]) == {(second.id, second.epoch)}
+    assert (await bench.tally())["done"] == 2
+
+
 async def test_an_expired_job_is_dropped_and_counted_instead_of_run(bench: Bench):
     late = await bench.add(expires_at=bench.clock.now() + 1000)
     bench.clock.advance(2)
