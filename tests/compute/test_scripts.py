@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -132,6 +133,37 @@ def test_the_next_script_does_not_notice(make_engine, script, harm):
     after = run(look_name)
     assert after.error is None
     assert (after.data, after.stdout) == (before.data, "fine\n")
+
+
+def test_scripts_sent_together_do_not_notice_each_other(make_engine, script):
+    engine = make_engine()
+    fine = script("fine.py", "import os\nos.write(1, b'fine')\nos.write(2, b'too')\nresult = os.getcwd()\n")
+    harm = script("harm.py", "import os\nos.chdir('/')\nos.dup2(0, 1)\nos.close(2)\n")
+    tasks = [Task.create(name, task_type=TaskType.CPU_BOUND, max_retries=0) for name in (fine, harm) * 20]
+    results = [engine.get_result(task_id, 30) for task_id in engine.submit_tasks(tasks)][::2]
+    assert {(result.data, result.stdout, result.stderr) for result in results} == {(str(Path.cwd()), "fine", "too")}
+
+
+def test_a_function_after_a_script_has_the_descriptors_of_the_process(make_engine, script):
+    engine = make_engine()
+    before = [engine.submit(os.readlink, f"/proc/self/fd/{number}").result(30) for number in (1, 2)]
+    name = script("one.py", "result = 1\n")
+    together = []
+    for number in (1, 2):  # not waiting in between: both may be in one message
+        engine.submit_task(Task.create(name, task_type=TaskType.CPU_BOUND))
+        together.append(engine.submit(os.readlink, f"/proc/self/fd/{number}"))
+    assert [future.result(30) for future in together] == before
+
+
+def test_a_script_changed_between_tasks_that_wait_together_is_run_as_changed(make_engine, script, gate):
+    engine = make_engine()
+    held = script("held.py", "from tests.compute import jobs\nresult = jobs.hold(params['started'], params['gate'])\n")
+    engine.submit_task(Task.create(held, {"started": gate.started, "gate": gate.path}, TaskType.CPU_BOUND))
+    gate.wait()
+    first = engine.submit_task(Task.create(script("late.py", "result = 'old'\n"), task_type=TaskType.CPU_BOUND))
+    second = engine.submit_task(Task.create(script("late.py", "result = 'changed'\n"), task_type=TaskType.CPU_BOUND))
+    gate.open()
+    assert {engine.get_result(task_id, 30).data for task_id in (first, second)} == {"changed"}
 
 
 def test_exit_code_zero_is_success_and_others_are_not(run, script):

@@ -29,21 +29,30 @@ class Descriptors:
         self._lock = threading.Lock()
         self._watch = _watching(self._ends)
         self._captures: tuple[Capture, ...] = ()
+        self._are_ours = False  # 1 and 2 are our pipes
         threading.Thread(target=self._empty, name="output", daemon=True).start()
 
     def enter(self, *captures: Capture) -> None:
+        """Also when the last script went through them too: it may have closed them or put others in their place."""
         self._captures = captures
-        for place, inlet in enumerate(self._inlets, 1):
-            os.dup2(inlet, place)
+        self._are_ours = True
+        os.dup2(self._inlets[0], 1)
+        os.dup2(self._inlets[1], 2)
 
     def leave(self) -> None:
-        for place, saved in enumerate(self._saved, 1):
-            os.dup2(saved, place)
+        """The script is over; the descriptors stay as they are, since the next is probably a script too."""
         if self._watch.poll(0):
             for place in range(2):
                 self._read(place)
         with self._lock:  # the thread may be in the middle of the last of it
             self._captures = ()
+
+    def give_back(self) -> None:
+        """Before anything else than a script runs, and before the worker sleeps."""
+        if self._are_ours:
+            self._are_ours = False
+            os.dup2(self._saved[0], 1)
+            os.dup2(self._saved[1], 2)
 
     def _empty(self) -> None:
         watch = _watching(self._ends)

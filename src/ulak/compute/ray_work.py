@@ -21,7 +21,10 @@ def run_batch(fields: tuple[Any, ...], messages: list[Message]) -> list[Message]
     """CPU-bound messages one after another, IO-bound ones side by side."""
     role = Role(*fields)
     runner = _runner(role)
+    runner.begin()
     if not role.threads or len(messages) == 1:
-        return [runner.run(message) for message in messages]
+        outcomes = [runner.run(message) for message in messages]
+        runner.rest()
+        return outcomes
     with ThreadPoolExecutor(min(role.threads, len(messages))) as threads:
         return list(threads.map(runner.run, messages))

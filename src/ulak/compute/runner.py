@@ -40,11 +40,22 @@ class Runner:
             return NOT_READY, ERROR, carry(error), None
         return None
 
+    def begin(self) -> None:
+        """Messages have arrived; called before any of them runs."""
+        if self._scripts is not None:
+            self._scripts.look_again()
+
+    def rest(self) -> None:
+        """There is nothing to run for the moment."""
+        if self._scripts is not None:
+            self._scripts.give_back()
+
     def run(self, message: tuple[Any, ...]) -> tuple[Any, ...]:
         """(number, code, pickled value or exception, what a script leaves beside its value)."""
         number, verb = message[0], message[1]
         if verb == SCRIPT:
             return (number, *self._ready_scripts().run(*message[2:]))
+        self.rest()  # a function prints to where the process does
         try:
             value = self._call(verb, message)
         except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome

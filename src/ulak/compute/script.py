@@ -43,6 +43,16 @@ class Scripts:
         self._worker, self._root = worker, root
         self._surroundings = Surroundings(capture_bytes, alone=alone)
         self._known: dict[str, Compiled] = {}
+        self._looked: dict[str, object] = {}  # in which round of messages the file was looked at
+        self._round = object()
+
+    def look_again(self) -> None:
+        """Before messages that have just arrived are run: a file may have changed before they were sent, but a change
+        that comes later may be left to later messages. So one look per file and round is enough."""
+        self._round = object()  # any thread may begin a round: nothing is counted, so nothing can be miscounted
+
+    def give_back(self) -> None:
+        self._surroundings.give_back()
 
     def run(self, path: str, params: bytes, task_id: str, attempt: int) -> tuple[Any, ...]:
         """(code, pickled value or exception, (started, ended, stdout, stderr))."""
@@ -66,14 +76,20 @@ class Scripts:
 
     def _compiled(self, path: str) -> Compiled:
         """From the cache while the file is the same; a changed file may have become a link, so it is located again."""
+        this_round = self._round  # read before the look: a round that begins meanwhile is not served by it
+        if self._looked.get(path) is not this_round:
+            self._refresh(path)
+            self._looked[path] = this_round
+        return self._known[path]
+
+    def _refresh(self, path: str) -> None:
         found = os.stat(path)
         stamp = found.st_mtime_ns, found.st_size, found.st_ino
         known = self._known.get(path)
         if known is None or known.stamp != stamp:
             located = locate(path, self._root)
             self._surroundings.import_from(os.path.dirname(located))
-            known = self._known[path] = _compile(path, stamp)
-        return known
+            self._known[path] = _compile(path, stamp)
 
 
 def _compile(path: str, stamp: Stamp) -> Compiled:

@@ -14,6 +14,9 @@ class Streams(Protocol):
 
     def leave(self) -> None: ...
 
+    def give_back(self) -> None:
+        """Let the process have back what is only lent from script to script."""
+
 
 class OwnStreams:
     """A CPU worker's: one script at a time, so the streams are simply exchanged, and the descriptors with them."""
@@ -29,6 +32,9 @@ class OwnStreams:
     def leave(self) -> None:
         sys.stdout, sys.stderr = self._before
         self._descriptors.leave()
+
+    def give_back(self) -> None:
+        self._descriptors.give_back()
 
 
 class SharedStreams:
@@ -47,3 +53,6 @@ class SharedStreams:
         self._err.aim(None)
         if sys.stdout is not self._out or sys.stderr is not self._err:
             sys.stdout, sys.stderr = self._out, self._err
+
+    def give_back(self) -> None:
+        """Nothing is lent: the routers stay."""

@@ -39,6 +39,9 @@ class Surroundings:
         if sys.argv != self._argv:
             sys.argv[:] = self._argv
 
+    def give_back(self) -> None:
+        self._streams.give_back()
+
     def import_from(self, directory: str) -> None:
         """Let scripts import the modules that lie beside them."""
         if directory not in self._path:

@@ -107,10 +107,11 @@ class Solo:
 
     def serve(self, messages: list[Message]) -> None:
         while True:
-            self._waiting.extend(messages)
+            self._accept(messages)
             self._work()
             self._pipe.send()
             self._marks.clear(0)  # not before the outcome is sent: a task may also break the sending
+            self._runner.rest()
             if not (messages := self._pipe.wait()):
                 return
 
@@ -129,8 +130,12 @@ class Solo:
             if waiting and pipe.is_late(ended):
                 pipe.send()
 
+    def _accept(self, messages: list[Message]) -> None:
+        self._runner.begin()
+        self._waiting.extend(messages)
+
     def give_back(self) -> None:
-        self._waiting.extend(self._pipe.arrived())
+        self._accept(self._pipe.arrived())
         returned: list[int] = []
         with contextlib.suppress(IndexError):
             while True:
@@ -149,6 +154,7 @@ class Crew:
 
     def serve(self, messages: list[Message]) -> None:
         while True:
+            self._runner.begin()
             for message in messages:
                 if self._hired < self._threads:
                     self._hire()
