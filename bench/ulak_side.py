@@ -59,6 +59,20 @@ def end_to_end(place: str, producers: int, jobs: int) -> float:
     return uvloop.run(run())
 
 
+def claim_size(place: str, producers: int, jobs: int) -> float:
+    """How many jobs one claim takes in the run above, on average: the batch at which to look at the limit."""
+
+    async def run() -> float:
+        ulak, countdown = _ulak(place), Countdown(jobs)
+        _handle(ulak, countdown.tick)
+        async with ulak:
+            await produce_jobs(lambda: ulak.enqueue(KIND, PAYLOAD), producers, jobs)
+            await countdown.done.wait()
+            return jobs / ulak.telemetry.counters[("claims", "", "")]
+
+    return uvloop.run(run())
+
+
 def drain(place: str, jobs: int) -> float:
     """Jobs per second from a queue that was filled before, the start of the worker included."""
 

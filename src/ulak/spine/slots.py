@@ -36,21 +36,19 @@ def take_slot(taken: dict[str, set[int]], key: str, slots: int) -> int | None:
 
 
 def hand_on(tx: Tx, freed: Sequence[tuple[str, int]]) -> None:
-    """Give freed (key, slot) pairs to the first job behind each key. The keys are locked already."""
+    """Give freed (key, slot) pairs to the first jobs behind each key. The keys are locked already."""
     waiting: defaultdict[str, list[int]] = defaultdict(list)
     for key, slot in freed:
         waiting[key].append(slot)
-    while waiting:
-        promoted = []
-        found = {
-            key: (identifier, kind, prio) for key, identifier, kind, prio in tx.all(sql.find_behind, keys=list(waiting))
-        }
-        for key, (identifier, kind, prio) in found.items():
+    promoted = []
+    for key, identifier, kind, prio in tx.all(
+        sql.find_next, keys=list(waiting), most=max(map(len, waiting.values()), default=0)
+    ):
+        if waiting[key]:
             promoted.append((waiting[key].pop(), identifier))
             tx.wake(kind, prio, identifier)
-        if promoted:
-            tx.each(sql.promote_jobs, promoted)
-        waiting = defaultdict(list, {key: slots for key, slots in waiting.items() if slots and key in found})
+    if promoted:
+        tx.each(sql.promote_jobs, promoted)
 
 
 def promote_stranded(tx: Tx, after: str, page: int = 100) -> str | None:

@@ -110,6 +110,7 @@ COUNTERS: dict[str, tuple[str, ...]] = {
     "jobs_accepted": ("Jobs accepted by this process.",),
     "jobs_refused": ("Jobs refused at a bound, by reason.", "reason"),
     "jobs_settled": ("Attempts ended in this process, by outcome.", "outcome"),
+    "claims": ("Claims that took at least one job: with the jobs that started it tells how large a batch is.",),
     "job_failures": ("Failed attempts, by error class.", "error_class"),
     "leases_lost": ("Results that came after the lease was lost; they were not kept.",),
     "jobs_uncertain": ("Attempts cut off by the death of a process.",),

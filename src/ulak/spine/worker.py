@@ -249,6 +249,7 @@ class Worker:
     def _begin(self, leases: list[Lease]) -> None:
         if not leases:
             return
+        self._telemetry.count("claims", "")
         begun = []
         for lease in leases:
             handler = self._handlers.get(lease.kind)
