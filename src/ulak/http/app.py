@@ -21,6 +21,7 @@ from ulak.http.hot import Receive, Routes, Scope, Send
 from ulak.http.keys import Key, KeyRing
 from ulak.http.meter import Meter
 from ulak.http.notify import notify_routes
+from ulak.http.page import add_page
 from ulak.http.problems import answer_with_problems
 from ulak.http.schema import describe
 
@@ -49,7 +50,7 @@ class Door:
         self.access = Access(self.ring, required=keys_required(settings))
         self.meter = Meter()
         self.guard = Guard(self.access, settings, ulak.clock, self.meter)
-        self.api = FastAPI(title="Ulak", docs_url="/docs", redoc_url=None, lifespan=lambda _: self.life())
+        self.api = FastAPI(title="Ulak", docs_url=None, redoc_url=None, lifespan=lambda _: self.life())
         self._front = self._assemble()
 
     def _assemble(self) -> Front:
@@ -64,6 +65,7 @@ class Door:
         hot = [route for room in rooms for route in room.hot]
         answer_with_problems(self.api)
         describe(self.api, hot)
+        add_page(self.api)
         return Front(self.guard, hot, self.api, self.meter)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
