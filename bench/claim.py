@@ -1,4 +1,8 @@
-"""How long a claim of 100 takes, commit included, from two million jobs: half ready, half not to be walked over."""
+"""How long a claim of 100 takes from two million jobs: half ready, half not to be walked over.
+
+The promise is about the claim itself, which must not grow with the table. Until the worker has the jobs it also takes a
+commit, whose price is the disk's, and two hand-overs between threads: that is shown beside it.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +28,12 @@ def rows(bench: Bench) -> Iterator[Row]:
     )
 
 
-def _rows(store: str, waiting: int, took_ms: list[float]) -> Iterator[Row]:
+def _rows(store: str, waiting: int, took_ms: list[tuple[float, float]]) -> Iterator[Row]:
     name = f"{store}: claim of 100 from {waiting:,} rows"
-    yield bounded(f"{name}, p50", "ms", percentile(took_ms, 50), LIMIT_MS)
-    yield bounded(f"{name}, p99", "ms", percentile(took_ms, 99))
+    inside, committed = zip(*took_ms, strict=True)
+    yield bounded(f"{name}, p50", "ms", percentile(inside, 50), LIMIT_MS)
+    yield bounded(f"{name}, p99", "ms", percentile(inside, 99))
+    yield bounded(f"{name}, committed and handed over, p50", "ms", percentile(committed, 50))
 
 
 if __name__ == "__main__":
