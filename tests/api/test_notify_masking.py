@@ -77,6 +77,13 @@ async def test_a_text_is_revealed_only_to_who_may_see_it_and_asks():
             assert TEXT in (await served.get(path, key=await served.make_key("notify", "reveal"))).text
 
 
+async def break_down(served, listing, marking):
+    """Both requests meet a fault that nobody foresaw: those are logged."""
+    served.ulak.notify.inbox = served.ulak.notify.mark_read = None
+    assert (await served.get(listing)).status == 500
+    assert (await served.post(marking)).status == 500
+
+
 @pytest.mark.parametrize("form", ["json", "console"])
 async def test_nothing_that_was_planted_reaches_the_log(capsys, form):
     before = logging.getLogger().handlers[:], logging.getLogger().level
@@ -86,6 +93,7 @@ async def test_nothing_that_was_planted_reaches_the_log(capsys, form):
             made = await plant(served)
             await served.post("/api/notifications/batch", list(REQUESTS.values()))
             await served.get(f"/api/inbox/{USER}")
+            await break_down(served, "/api/inbox/Zeynep", "/api/inbox/Karanfil/read")
             await served.post(f"/api/notifications/{made['WEBHOOK']}/resend")
             await ended(served, made["WEBHOOK"], "FAILED")
         written = capsys.readouterr().err
@@ -94,4 +102,6 @@ async def test_nothing_that_was_planted_reaches_the_log(capsys, form):
         logging.getLogger().setLevel(level)
         structlog.reset_defaults()
     assert re.search(r"attempt_failed", written)
+    assert "request_failed" in written
+    assert "/api/inbox/{recipient" in written
     assert found_in(written) == []

@@ -56,7 +56,7 @@ class Front:
                 scope, receive if exact else _bounded(receive, self._guard.max_body), send, caller
             )
         except Exception as error:  # noqa: BLE001 - whatever went wrong is answered by the table
-            return await _refuse(send, error, scope)
+            return await _refuse(send, error, scope["method"], route.path)
 
     async def _rest(self, scope: Scope, receive: Receive, send: Send) -> int:
         sent = _Sent(send)
@@ -71,8 +71,8 @@ class Front:
             await self._inner(scope, replayed, sent)
         except Exception as error:  # noqa: BLE001 - whatever went wrong is answered by the table
             if sent.status == 0:
-                return await _refuse(send, error, scope)
-            _tell(error, scope)
+                return await _refuse(send, error, scope["method"], _label(scope))
+            _tell(error, scope["method"], _label(scope))
         return sent.status
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -141,18 +141,18 @@ def _bounded(receive: Receive, most: int) -> Receive:
     return bounded
 
 
-async def _refuse(send: Send, error: Exception, scope: Scope) -> int:
+async def _refuse(send: Send, error: Exception, method: str, route: str) -> int:
     status, body, headers = encoded(error)
-    _tell(error, scope)
+    _tell(error, method, route)
     return await reply(send, status, body, JSON_HEADERS + raw(headers))
 
 
-def _tell(error: Exception, scope: Scope) -> None:
+def _tell(error: Exception, method: str, route: str) -> None:
     """Our own errors are told to the caller; the log is for what we did not expect."""
     if not isinstance(error, Error):
-        log.error("request_failed", method=scope["method"], path=scope["path"], exc_info=error)
+        log.error("request_failed", method=method, route=route, exc_info=error)
 
 
 def _label(scope: Scope) -> str:
-    """The route's pattern, never the path: paths have no end."""
+    """The route's pattern, never the path: paths have no end, and some hold a recipient."""
     return getattr(scope.get("route"), "path", "other")
