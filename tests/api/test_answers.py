@@ -73,10 +73,31 @@ async def test_a_refusal_says_when_to_come_back(raising):
     assert (await raising("/hot", errors.Refused("full", retry_after_seconds=7))).headers["Retry-After"] == "7"
 
 
+@pytest.mark.parametrize("path", ["/hot", "/cool"])
 @pytest.mark.asyncio(loop_scope="module")
-async def test_fields_are_named_as_on_the_wire(raising):
-    answer = await raising("/hot", ERRORS[0][0])
-    assert answer.body["fields"] == [{"field": "delaySeconds", "message": "must be more"}]
+async def test_a_field_is_named_as_the_error_names_it(raising, path):
+    answer = await raising(path, ERRORS[0][0])
+    assert answer.body["fields"] == [{"field": "delay_seconds", "message": "must be more"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/api/compute/tasks", {"params": {}}, "script_path"),
+        ("/api/compute/tasks", {"script_path": "a.py", "max_retries": -1}, "max_retries"),
+        ("/api/compute/tasks", {"script_path": "a.py", "timeout_seconds": 0}, "timeout_seconds"),
+        ("/api/compute/tasks/batch", [{"script_path": "a.py", "task_type": "fast"}], "0.task_type"),
+        ("/api/jobs", {"kind": "a", "delay_seconds": 1}, "delay_seconds"),
+        ("/api/jobs", {"kind": "a", "uniqueKey": "\0"}, "uniqueKey"),
+        ("/api/dead/redrive", {"ratePerSecond": 0}, "ratePerSecond"),
+        ("/api/notifications", {"notification_type": "SMS"}, "notification_type"),
+    ],
+)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_field_that_is_named_is_the_field_that_was_sent(shared, path, body, field):
+    answer = await shared.post(path, body)
+    assert answer.status == 400
+    assert [one["field"] for one in answer.body["fields"]] == [field]
 
 
 @pytest.mark.parametrize("path", ["/hot", "/cool"])

@@ -78,7 +78,7 @@ def answer_to(error: BaseException) -> tuple[int, Problem, dict[str, str]]:
 def _fields(error: BaseException) -> list[Field] | None:
     if not isinstance(error, errors.Invalid):
         return None
-    return [Field(to_camel(name) if "_" in name else name, mask_text(text)) for name, text in error.fields]
+    return [Field(name, mask_text(text)) for name, text in error.fields]
 
 
 def _headers(status: int, error: BaseException) -> dict[str, str]:
@@ -95,6 +95,11 @@ def _headers(status: int, error: BaseException) -> dict[str, str]:
 def encoded(error: BaseException) -> tuple[int, bytes, dict[str, str]]:
     status, problem, headers = answer_to(error)
     return status, msgspec.json.encode(problem), headers
+
+
+def camel(error: errors.Invalid) -> errors.Invalid:
+    """For a route whose wire is camelCase: the spine names its parameters as Python does."""
+    return errors.Invalid(str(error), fields=[(to_camel(name), text) for name, text in error.fields])
 
 
 def invalid_from(error: Exception) -> errors.Invalid:

@@ -9,7 +9,9 @@ import msgspec
 from fastapi import APIRouter, Depends, Query
 
 from ulak.app import Ulak
+from ulak.errors import Invalid
 from ulak.http.caller import Caller, Needs
+from ulak.http.failure import camel
 from ulak.http.hot import Endpoint, HotRoute, Receive, Routes, Scope, Send, decode, read_body, reply
 from ulak.http.view import Cursor, Id, JobDetail, JobView, Reveal, View, cursor, job_detail, job_view, number, revealing
 from ulak.spine.job import Priority
@@ -74,22 +76,29 @@ def _enqueue_route(ulak: Ulak) -> HotRoute:
 def _enqueue(ulak: Ulak) -> Endpoint:
     async def enqueue(_: Scope, receive: Receive, send: Send, __: Caller) -> int:
         asked: JobRequest = decode(_decoder, await read_body(receive))
-        identifier = await ulak.enqueue(
-            asked.kind,
-            asked.payload,
-            priority=_PRIORITY[asked.priority],
-            key=asked.key,
-            slots=asked.slots,
-            delay_seconds=asked.delay_seconds,
-            due_at=asked.due_at,
-            expires_at=asked.expires_at,
-            unique_key=asked.unique_key,
-            continuation=asked.continuation,
-            on_uncertain=asked.on_uncertain,
-        )
+        try:
+            identifier = await _enqueued(ulak, asked)
+        except Invalid as error:
+            raise camel(error) from None
         return await reply(send, 202, msgspec.json.encode(JobAccepted(str(identifier))))
 
     return enqueue
+
+
+async def _enqueued(ulak: Ulak, asked: JobRequest) -> int:
+    return await ulak.enqueue(
+        asked.kind,
+        asked.payload,
+        priority=_PRIORITY[asked.priority],
+        key=asked.key,
+        slots=asked.slots,
+        delay_seconds=asked.delay_seconds,
+        due_at=asked.due_at,
+        expires_at=asked.expires_at,
+        unique_key=asked.unique_key,
+        continuation=asked.continuation,
+        on_uncertain=asked.on_uncertain,
+    )
 
 
 Status = Annotated[str | None, Query(description=f"One of: {', '.join(STATUSES)}.", examples=["ready"])]
