@@ -32,6 +32,8 @@ P = ParamSpec("P")
 
 sql = Queries("ulak.spine")
 
+STATEMENTS = 512  # every statement of ours in all its sizes stays compiled
+
 
 class SqliteStore:
     shared = False
@@ -63,7 +65,9 @@ class SqliteStore:
         self._failures_seen = 0
 
     def connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, isolation_level=None, timeout=5, check_same_thread=False)
+        connection = sqlite3.connect(
+            self.path, isolation_level=None, timeout=5, check_same_thread=False, cached_statements=STATEMENTS
+        )
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {'OFF' if self._temporary else 'FULL'}")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")

@@ -23,8 +23,9 @@ from ulak.stores.writer import BatchFailed, CommitUnknown, Fatal
 
 sql = Queries("ulak.spine")
 
-# One statement of many rows gives the interpreter lock away once, not once a row. The sizes are few, because every
-# other size would be another statement to compile.
+# One statement of many rows gives the interpreter lock away once, not once a row. Usual jobs have a statement for every
+# number of rows, because they are most of the work; for the rest there are few, since each has to be compiled.
+MOST_ROWS = 64
 ROWS_PER_STATEMENT = (64, 16, 4, 1)
 # expires_at, unique_key, continuation and hold of a job that has none of these.
 _USUAL_COLUMNS = (None, None, None, 0)
@@ -68,12 +69,10 @@ class SqliteTx(Tx):
         self.many(sql.insert_jobs, others)
 
     def _insert_usual(self, shared: tuple[Any, ...], values: list[Any]) -> None:
-        start = 0
-        for size in ROWS_PER_STATEMENT:
-            number = size * _USUAL_PARAMETERS
-            while len(values) - start >= number:
-                self._connection.execute(_insert_usual(size), [*shared, *values[start : start + number]])
-                start += number
+        whole = MOST_ROWS * _USUAL_PARAMETERS
+        for start in range(0, len(values), whole):
+            part = values[start : start + whole]
+            self._connection.execute(_insert_usual(len(part) // _USUAL_PARAMETERS), [*shared, *part])
 
     def records(self, query: Query, shape: type[N], /, **parameters: Any) -> list[N]:
         """The statement packs its rows into one JSON text: fetched one by one, each would give the lock away."""
@@ -192,8 +191,8 @@ class SqliteSession:
     def _write_buffers(self, tx: Tx) -> None:
         buffers = tx.buffers
         self._tx, self._token = tx, 0
-        for (word, kind), number in buffers.counts.items():
-            tx.run(sql.add_tally, word=str(word), kind=kind, node=0, number=number)
+        if buffers.counts:
+            tx.run(sql.add_tally, counts=[(word, kind, number) for (word, kind), number in buffers.counts.items()])
         if buffers.events:
             self._first, self._token = self._next, tx.ids.take(tx.now)
             body = msgspec.msgpack.encode(buffers.events)
