@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -159,6 +160,60 @@ def test_deaths_at_work_do_not_make_the_engine_pause(make_engine):
     for _ in range(10):
         assert isinstance(engine.using(max_retries=0).submit(jobs.kill_self).exception(30), Crashed)
         assert engine.status()["process_pool"] == "running"
+
+
+NOTED = """
+import os, signal
+from pathlib import Path
+
+with Path(__file__).with_name("loaded").open("a") as notes:
+    notes.write(f"{os.getpid()}\\n")
+if Path(__file__).with_name("deadly").exists():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def pid():
+    return os.getpid()
+"""
+
+
+@pytest.fixture
+def noted(tmp_path, monkeypatch):
+    """A module that notes who loads it."""
+    (tmp_path / "noted_by_its_loaders.py").write_text(NOTED)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("noted_by_its_loaders")
+    del sys.modules["noted_by_its_loaders"]
+
+
+def loaders(tmp_path):
+    return list(map(int, (tmp_path / "loaded").read_text().split()))
+
+
+def test_a_spare_has_loaded_what_the_others_run_before_it_is_needed(make_engine, noted, tmp_path):
+    engine = make_engine()
+    worker = engine.submit(noted.pid).result(30)
+    assert loaders(tmp_path) == [os.getpid(), worker]
+    spare = eventually(lambda: loaders(tmp_path)[2:])[0]
+    os.kill(worker, signal.SIGKILL)
+    eventually(lambda: worker not in worker_pids(engine).values())
+    assert engine.submit(noted.pid).result(30) == spare
+    assert loaders(tmp_path).count(spare) == 1
+
+
+def test_what_a_spare_dies_of_is_not_loaded_ahead_again(make_engine, noted, tmp_path):
+    engine = make_engine()
+    engine.submit(noted.pid).result(30)
+    (tmp_path / "deadly").touch()
+    eventually(lambda: engine.metrics()["process_pool"]["restarts"])
+    (died,) = loaders(tmp_path)[2:]
+    assert engine.submit(jobs.echo, 1).result(30) == 1
+    assert loaders(tmp_path)[2:] == [died]
+
+
+def test_cpu_workers_stand_back_for_the_rest(make_engine):
+    engine, own = make_engine(cpu_nice=3), os.nice(0)
+    assert engine.submit(os.nice, 0).result(30) == min(own + 3, 19)
+    assert engine.using(task_type=TaskType.IO_BOUND).submit(os.nice, 0).result(30) == own
 
 
 def test_a_task_that_closes_every_descriptor_is_charged_and_the_engine_goes_on(make_engine):

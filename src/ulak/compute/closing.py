@@ -55,6 +55,8 @@ class Closing:
                 if not hand.inflight and hand.ending is None:
                     hand.ending = "shut down"
                     hand.say_goodbye()
+                    if hand.kind is None:  # a spare may be in the middle of loading something; it has nothing to lose
+                        hand.kill(signal.SIGKILL)
         dispatcher.tidy_up()
         dispatcher.wait_empty(monotonic() + seconds)
         with dispatcher.lock:

@@ -17,6 +17,8 @@ from ulak.compute.runner import Role
 from ulak.compute.settings import ComputeSettings
 
 _BARREN_SECONDS = 1.0  # a worker that dies younger, without having begun a task, says that starting is what fails
+_MOST_LESSONS = 32
+_LONGEST_LESSON_BYTES = 512  # a function's name is shorter; a pickled object may be anything
 _PREFIX = {TaskType.CPU_BOUND: "cpu", TaskType.IO_BOUND: "io"}
 
 
@@ -32,6 +34,10 @@ class Fleet:
         self._by_pid: dict[int, Hand] = {}
         self._spares: list[Hand] = []
         self._barren = 0
+        # What has run well on CPU workers: spares load it before they are needed, as imports may take longer than all
+        # else. Not before an initializer, which may have to come first; and never again when a spare has died of it.
+        self._lessons: dict[bytes, None] = {}
+        self._teaches = initializer is None
         self._patience = Backoff(first_seconds=0.05, cap_seconds=5.0, jitter=0.0)
         self.crews: dict[TaskType, list[Hand]] = {}
         self.nursery: NurseryLink | None = None
@@ -47,16 +53,36 @@ class Fleet:
         crew = self.crews.setdefault(kind, [])
         new: list[Hand] = []
         while sum(not hand.retiring for hand in crew) < self._targets[kind]:
-            hand = self._spares.pop(0) if self._spares else self._order(now)
+            hand = self._spares.pop(0) if self._has_spare_for(kind) else self._order(now)
             self._assign(hand, kind, crew)
             crew.append(hand)
             new.append(hand)
         return new
 
+    def _has_spare_for(self, kind: TaskType) -> bool:
+        """What spares load is loaded as for a CPU worker, with numeric libraries on one thread."""
+        return bool(self._spares) and (kind is TaskType.CPU_BOUND or not self._lessons)
+
     def stock(self, now: float) -> None:
         """Have the spares ready again."""
         while len(self._spares) < self._settings.spare_workers:
-            self._spares.append(self._order(now))
+            spare = self._order(now)
+            if self._lessons:
+                spare.write(list(self._lessons))
+            self._spares.append(spare)
+
+    def teach(self, name: bytes) -> None:
+        """Have the spares, those to come too, get to know a function by its pickled name."""
+        if not self._teaches or len(name) > _LONGEST_LESSON_BYTES or len(self._lessons) >= _MOST_LESSONS:
+            return
+        if name not in self._lessons:
+            self._lessons[name] = None
+            for spare in self._spares:
+                spare.write([name])
+
+    def _stop_teaching(self) -> None:
+        self._teaches = False
+        self._lessons.clear()
 
     def _order(self, now: float) -> Hand:
         assert self.nursery is not None
@@ -67,9 +93,10 @@ class Fleet:
     def _assign(self, hand: Hand, kind: TaskType, crew: list[Hand]) -> None:
         taken = {other.name for other in crew if not other.retiring}
         name = next(name for name in (f"{_PREFIX[kind]}-{place}" for place in count()) if name not in taken)
-        threads = self._settings.io_threads if kind is TaskType.IO_BOUND else 0
         settings = self._settings
-        hand.assume(kind, Role(name, threads, settings.script_root, settings.capture_bytes, self._initializer))
+        threads = settings.io_threads if kind is TaskType.IO_BOUND else 0
+        role = Role(name, threads, settings.script_root, settings.capture_bytes, self._initializer, settings.cpu_nice)
+        hand.assume(kind, role)
 
     def born(self, token: int, pid: int) -> Hand | None:
         hand = self._by_token.get(token)
@@ -88,6 +115,8 @@ class Fleet:
         self._by_token.pop(hand.token, None)
         if hand.pid is not None:
             self._by_pid.pop(hand.pid, None)
+        if hand in self._spares:
+            self._stop_teaching()
         for group in (self._spares, *self.crews.values()):
             with contextlib.suppress(ValueError):
                 group.remove(hand)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ulak.compute import decide
@@ -86,7 +86,7 @@ class Hand:
         self.limit = self.hands = max(1, role.threads)
         self.write([tuple(role)])
 
-    def write(self, messages: list[tuple[Any, ...]]) -> bool:
+    def write(self, messages: Sequence[tuple[Any, ...] | bytes]) -> bool:
         """Send without blocking; False when part of it must wait until the pipe has room."""
         frame = pack(messages)
         if not self._unsent:

@@ -21,6 +21,7 @@ class Role(NamedTuple):
     script_root: str
     capture_bytes: int
     initializer: bytes | None = None  # a pickled (callable, arguments) to run before the first task
+    nice: int = 0  # how far a CPU worker stands back for the rest of the service
 
 
 class Runner:

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from ulak.errors import Misconfigured
 
+_HIGHEST_NICE = 19
+
 
 @dataclass(frozen=True, slots=True)
 class ComputeSettings:
     cpu_workers: int | None = None  # None: as many as affinity and cgroup allow
+    cpu_nice: int = 5  # CPU workers stand back for the parent and the IO workers; 0: they compete with them as equals
     io_workers: int = 1
     io_threads: int = 32  # per IO worker
     script_root: str = "."  # scripts outside it are refused
@@ -34,6 +37,8 @@ class ComputeSettings:
     def __post_init__(self) -> None:
         if self.when_full not in ("block", "reject"):
             raise Misconfigured(f"compute.when_full is {self.when_full!r}; use 'block' or 'reject'")
+        if not 0 <= self.cpu_nice <= _HIGHEST_NICE:
+            raise Misconfigured(f"compute.cpu_nice is {self.cpu_nice}; give 0 to {_HIGHEST_NICE}")
         for name in ("cpu_workers", "io_workers", "io_threads", "input_capacity", "recycle_tasks"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ulak.compute import decide
 from ulak.compute.calls import failure
-from ulak.compute.carriage import NOT_READY, OK
+from ulak.compute.carriage import CALL, CHUNK, NOT_READY, OK
 from ulak.compute.fleet import Fleet
 from ulak.compute.hand import Hand
 from ulak.compute.lines import Line
@@ -20,6 +20,8 @@ from ulak.compute.settings import ComputeSettings
 from ulak.compute.timetable import Timetable
 from ulak.compute.warden import Warden
 from ulak.compute.work import ASIDE, FINAL, QUEUED, SENT, Finished, Outcome, Work
+
+_BY_NAME = (CALL, CHUNK)
 
 
 class Table:
@@ -43,6 +45,7 @@ class Table:
         self._recycle_tasks = settings.recycle_tasks or sys.maxsize
         self._deep: set[Hand] = set()  # have work sent ahead
         self._poll = select.epoll()
+        self.familiar: set[bytes] = set()  # functions that have run well on a CPU worker
 
     def give(self, hand: Hand, works: list[Work]) -> None:
         now = monotonic()
@@ -149,6 +152,8 @@ class Table:
         work.attempts += 1
         if code == OK:
             status = TaskStatus.SUCCESS
+            if work.body[0] in _BY_NAME and work.body[1] not in self.familiar and not hand.threads:
+                self._warden.note_success(work.body[1])
         elif work.options.retries_failures and work.attempts <= work.options.max_retries:
             self._warden.retry_later(work)
             return

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _RECHECK_SECONDS = 0.02
 _MANY_TIMERS = 1000
 _MEMORY_CHECK_SECONDS = 1.0
+_KNOWN_FUNCTIONS = 1024
+_LESSON_SECONDS = 1.0  # an engine that lives shorter is spared the loading in its spare
 
 
 class Warden:
@@ -57,6 +59,17 @@ class Warden:
                 self._dispatcher.rest(hand)
         if kinds:
             fleet.stock(monotonic())
+
+    def note_success(self, name: bytes) -> None:
+        """A function has run well for the first time: have the spares get to know it, after a while."""
+        familiar = self._dispatcher.familiar
+        if len(familiar) >= _KNOWN_FUNCTIONS:
+            familiar.clear()
+        familiar.add(name)
+        self._later(_LESSON_SECONDS, partial(self._teach, name))
+
+    def _teach(self, name: bytes, finished: Finished) -> None:
+        self._dispatcher.fleet.teach(name)
 
     # -- what the nursery tells ------------------------------------------------------------------------------------
 

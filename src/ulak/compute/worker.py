@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 from collections import deque
+from pickle import loads
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
@@ -198,13 +199,14 @@ def main(pipe: int, page: int, bell: int, main_module: dict[str, Any]) -> None:
 
 
 def _serve(pipe: Pipe, marks: Marks, bell: int, main_module: dict[str, Any]) -> None:
-    messages = pipe.wait()
+    lazy_main.install(main_module)
+    messages = _rehearse(pipe)
     if not messages:  # a spare that was never needed
         return
     role = Role(*messages[0])
     if role.threads == 0:
-        os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
-    lazy_main.install(main_module)
+        _limit_threads()
+        os.nice(role.nice)
     runner = Runner(role)
     if trouble := runner.prepare():
         pipe.keep(trouble, 0.0)
@@ -213,6 +215,30 @@ def _serve(pipe: Pipe, marks: Marks, bell: int, main_module: dict[str, Any]) -> 
     hand = Crew(pipe, marks, runner, role.threads) if role.threads else Solo(pipe, marks, runner)
     threading.Thread(target=_attend, args=(bell, hand), name="steward", daemon=True).start()
     hand.serve(messages[1:])  # the first tasks may have come with the role
+
+
+def _rehearse(pipe: Pipe) -> list[Message]:
+    """As a spare: get to know what the others run, until the role comes, perhaps in the middle of it."""
+    waiting: list[Any] = []
+    while True:
+        waiting += pipe.arrived() if waiting else pipe.wait()
+        if not waiting:
+            return []
+        for place, message in enumerate(waiting):
+            if not isinstance(message, bytes):
+                return waiting[place:]
+        _get_to_know(waiting.pop(0))
+
+
+def _get_to_know(name: bytes) -> None:
+    """Load a function's module. Whatever goes wrong goes wrong again when a task needs it, and is told then."""
+    _limit_threads()  # who knows something becomes a CPU worker
+    with contextlib.suppress(BaseException):
+        loads(name)
+
+
+def _limit_threads() -> None:
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
 
 
 def _attend(bell: int, hand: Solo | Crew) -> None:
