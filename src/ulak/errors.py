@@ -21,6 +21,10 @@ class Invalid(Error):
         self.fields = fields or []
 
 
+class TooLarge(Invalid):
+    """It is larger than what is taken; send less."""
+
+
 class NotFound(Error):
     """There is no such thing."""
 

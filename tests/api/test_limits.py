@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 
 import pytest
 
@@ -31,6 +32,14 @@ async def test_a_large_body_is_refused(path):
 async def test_a_large_body_that_does_not_say_its_length_is_refused(path):
     async with serving(**SMALL) as served:
         assert (await served.post(path, data=chunks(5000))).status == 413
+
+
+async def test_a_payload_too_large_for_the_store_is_refused():
+    async with serving(work=False, **{"http.max_body_bytes": 10_000_000}) as served:
+        large = b'{"kind": "mail", "payload": "%b"}' % (b"y" * 1_048_576)
+        answer = await served.post("/api/jobs", data=io.BytesIO(large))
+        assert (answer.status, answer.body["error"]) == (413, "too_large")
+        assert answer.body["fields"] == [{"field": "payload", "message": "size"}]
 
 
 @pytest.mark.parametrize("path", ["/api/jobs", "/api/dead/redrive"])

@@ -109,7 +109,10 @@ async def test_a_notification_too_large_for_the_store_is_refused():
     async with serving(work=False, **{"http.max_body_bytes": 10_000_000}) as served:
         large = msgspec.json.encode({**SMS, "metadata": {"x": "y" * 1_048_576}})
         answer = await served.post("/api/notifications", data=io.BytesIO(large))
-        assert (answer.status, "bytes" in answer.body["message"]) == (400, True)
+        assert (answer.status, answer.body["error"]) == (413, "too_large")
+        assert "larger than 1024 KiB" in answer.body["message"]
+        batch = await served.post("/api/notifications/batch", data=io.BytesIO(b"[" + large + b"]"))
+        assert [verdict["status"] for verdict in batch.body] == [413]
 
 
 async def test_at_the_bound_it_is_refused_with_retry_after():

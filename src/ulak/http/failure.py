@@ -19,7 +19,7 @@ class Forbidden(errors.Error):
     """This API key may not do that."""
 
 
-class TooLarge(errors.Error):
+class BodyTooLarge(errors.TooLarge):
     """The body is larger than http.max_body_bytes; send less at a time."""
 
 
@@ -44,7 +44,7 @@ TABLE: dict[type[BaseException], tuple[int, str]] = {
     Forbidden: (403, "forbidden"),
     errors.NotFound: (404, "not_found"),
     errors.Conflict: (409, "conflict"),
-    TooLarge: (413, "too_large"),
+    errors.TooLarge: (413, "too_large"),
     errors.Refused: (429, "refused"),
     errors.Misconfigured: (500, "misconfigured"),
     errors.Unavailable: (503, "unavailable"),
@@ -76,7 +76,7 @@ def answer_to(error: BaseException) -> tuple[int, Problem, dict[str, str]]:
 
 
 def _fields(error: BaseException) -> list[Field] | None:
-    if not isinstance(error, errors.Invalid):
+    if not isinstance(error, errors.Invalid) or isinstance(error, BodyTooLarge):
         return None
     return [Field(name, mask_text(text)) for name, text in error.fields]
 
@@ -84,7 +84,7 @@ def _fields(error: BaseException) -> list[Field] | None:
 def _headers(status: int, error: BaseException) -> dict[str, str]:
     if status == 401:
         return {"www-authenticate": "Bearer"}
-    if status == 413:
+    if isinstance(error, BodyTooLarge):
         return {"connection": "close"}  # the rest of the body is not waited for
     if status in {429, 503}:
         seconds = getattr(error, "retry_after_seconds", None) or RETRY_AFTER_SECONDS
@@ -99,7 +99,7 @@ def encoded(error: BaseException) -> tuple[int, bytes, dict[str, str]]:
 
 def camel(error: errors.Invalid) -> errors.Invalid:
     """For a route whose wire is camelCase: the spine names its parameters as Python does."""
-    return errors.Invalid(str(error), fields=[(to_camel(name), text) for name, text in error.fields])
+    return type(error)(str(error), fields=[(to_camel(name), text) for name, text in error.fields])
 
 
 def invalid_from(error: Exception) -> errors.Invalid:

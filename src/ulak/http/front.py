@@ -8,7 +8,7 @@ import structlog
 
 from ulak.errors import Error
 from ulak.http.caller import SCOPE_OF_CALLER
-from ulak.http.failure import TooLarge, encoded, raw
+from ulak.http.failure import BodyTooLarge, encoded, raw
 from ulak.http.guard import Guard
 from ulak.http.hot import JSON_HEADERS, App, HotRoute, Message, Receive, Scope, Send, reply
 from ulak.http.meter import Meter
@@ -110,7 +110,7 @@ async def _body(receive: Receive, most: int) -> bytes:
         message = await receive()
         chunks += message.get("body", b"")
         if len(chunks) > most:
-            raise TooLarge
+            raise BodyTooLarge
         if not message.get("more_body", False):
             return bytes(chunks)
 
@@ -135,7 +135,7 @@ def _bounded(receive: Receive, most: int) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > most:
-            raise TooLarge
+            raise BodyTooLarge
         return message
 
     return bounded

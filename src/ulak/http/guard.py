@@ -5,7 +5,7 @@ from __future__ import annotations
 from ulak.clock import Clock
 from ulak.http.access import Access
 from ulak.http.caller import NOBODY, Caller
-from ulak.http.failure import Busy, Stopping, TooLarge
+from ulak.http.failure import BodyTooLarge, Busy, Stopping
 from ulak.http.hot import Scope
 from ulak.http.meter import Meter
 from ulak.http.rate import Rates
@@ -41,5 +41,5 @@ class Guard:
             return caller, False
         length = head.get(b"content-length")
         if length is not None and int(length) > self.max_body:
-            raise TooLarge
+            raise BodyTooLarge
         return caller, True

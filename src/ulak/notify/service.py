@@ -13,7 +13,7 @@ import msgspec
 
 from ulak import codec, ids
 from ulak.clock import to_datetime, to_millis
-from ulak.errors import Conflict, Error, Invalid, NotFound
+from ulak.errors import Conflict, Error, Invalid, NotFound, TooLarge
 from ulak.notify import decide, inbox
 from ulak.notify.endpoint import Endpoints
 from ulak.notify.idempotency import ACCEPT_ONCE, Mismatch, Once, Replayed
@@ -141,7 +141,10 @@ class Notify:
         key, slots = decide.line_of(notification, request.order_key, self._options.slots_per_destination)
         payload = codec.encode(notification)
         if len(payload) > MOST_PAYLOAD_BYTES:
-            raise Invalid(f"the notification has {len(payload)} bytes; at most {MOST_PAYLOAD_BYTES} are taken")
+            raise TooLarge(
+                f"the notification is larger than {MOST_PAYLOAD_BYTES // 1024} KiB with its template rendered; "
+                "shorten it, or keep large parts elsewhere and send a link"
+            )
         now = store.clock.now()
         # In the order of its fields: by name it takes twice as long, and every notification comes through here.
         return Row(

@@ -10,7 +10,7 @@ import msgspec
 
 from ulak import codec
 from ulak.clock import to_millis
-from ulak.errors import Invalid
+from ulak.errors import Invalid, TooLarge
 from ulak.ids import Ids
 from ulak.spine.job import READY, NewJob, Priority, Row
 
@@ -119,8 +119,8 @@ def _payload(job: NewJob) -> bytes:
             f"the payload of a {job.kind} job can't be written as JSON: {error}", fields=[("payload", "json")]
         ) from error
     if len(payload) > MOST_PAYLOAD_BYTES:
-        raise Invalid(
-            f"the payload of a {job.kind} job has {len(payload)} bytes; at most {MOST_PAYLOAD_BYTES} are taken: "
+        raise TooLarge(
+            f"the payload of a {job.kind} job is larger than {MOST_PAYLOAD_BYTES // 1024} KiB; "
             "store it elsewhere and send where it is",
             fields=[("payload", "size")],
         )
