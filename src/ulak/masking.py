@@ -88,21 +88,36 @@ def mask_text(text: str) -> str:
 
 
 def mask_value(name: str, value: Any) -> Any:
-    """A named value: by what its name says it is, or by what is found in it. Numbers pass."""
+    """A named value: by what its name says it is, or by what is found in it."""
     if isinstance(value, Mapping):
         return (
             mask_body(str(value)) if name in _BODY_NAMES else {key: mask_value(str(key), value[key]) for key in value}
         )
     if isinstance(value, list | tuple | set | frozenset):
         return [mask_value(name, item) for item in value]
-    if isinstance(value, bool | int | float | None):
+    if isinstance(value, bool | float | None):
         return value
+    if isinstance(value, int):
+        return _mask_number(name.lower(), value)
     return _mask_named(name.lower(), value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
 
 
 def mask_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
     """A structlog processor. Comes after the one that formats exceptions, since it masks their text too."""
-    return {name: value if name == "exc_info" else mask_value(name, value) for name, value in event.items()}
+    return {name: value if _is_plain(name, value) else mask_value(name, value) for name, value in event.items()}
+
+
+def _is_plain(name: str, value: Any) -> bool:
+    """A log line's own numbers are counts, sizes and instants of who wrote it, unless the name says otherwise."""
+    return name == "exc_info" or (isinstance(value, int) and name.lower() not in _RECIPIENT_NAMES)
+
+
+def _mask_number(name: str, number: int) -> int | str:
+    """Phone numbers come as numbers too. One that tells nothing stays a number; a masked one is text."""
+    if number.bit_length() > 128:  # nobody's number, and Python refuses to write the longest ones
+        return HIDDEN
+    masked = _mask_named(name, str(int(number)))
+    return number if masked == str(int(number)) else masked
 
 
 def _mask_named(name: str, text: str) -> str:

@@ -14,8 +14,14 @@ from ulak.cli import logs
 from ulak.settings import Log
 
 MAIL, PHONE, TOKEN = "ayse.yilmaz@example.com", "+90 555 123 45 67", "tok_4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e"
-PLANTED = (MAIL, "yilmaz", "555 123", TOKEN)
-PAYLOAD = {"recipient": MAIL, "body": f"call {PHONE}", "note": f"{MAIL} has {TOKEN}", "deep": [{"phone": PHONE}]}
+PLANTED = (MAIL, "yilmaz", "555 123", TOKEN, "5551234567")
+PAYLOAD = {
+    "recipient": MAIL,
+    "body": f"call {PHONE}",
+    "note": f"{MAIL} has {TOKEN}",
+    "deep": [{"phone": PHONE, "mobile": 905551234567}],
+    "numbers": [905551234567],
+}
 
 
 def with_leaks(ulak):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import structlog
 
-from ulak.masking import mask_body, mask_event, mask_recipient, mask_text, mask_url
+from ulak.masking import mask_body, mask_event, mask_recipient, mask_text, mask_url, mask_value
 
 PLANTED = [
     "ayse.yilmaz",
@@ -125,6 +125,40 @@ def test_the_log_processor_masks_by_name_and_by_content():
     assert masked["headers"] == {"Authorization": "***", "host": "example.com"}
     assert masked["ok"] is None
     assert not any(planted in str({**masked, "attempt": 0}) for planted in PLANTED)
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "masked"),
+    [
+        ("note", 905321234567, "***67"),
+        ("note", 1234567, "***67"),
+        ("note", -1234567, "-***67"),
+        ("note", 10**50, "***"),
+        ("phone", 155, "***55"),
+        ("pin_token", 1234, "***"),
+    ],
+)
+def test_a_number_that_may_be_somebodys_is_masked(name, number, masked):
+    assert mask_value("", {"deep": [{name: number}]}) == {"deep": [{name: masked}]}
+
+
+@pytest.mark.parametrize("number", [0, 42, 999_999, -5, 923456789012345678, 1234567.25, True, None])
+def test_a_number_that_tells_nothing_stays_a_number(number):
+    shown = mask_value("", {"n": number})["n"]
+    assert (shown, type(shown)) == (number, type(number))
+
+
+def test_a_number_too_long_to_be_written_is_hidden():
+    assert mask_value("n", 10**5000) == "***"
+
+
+def test_a_number_in_the_log_is_masked_where_its_name_says_whose_it_is():
+    event = {"recipient": 905321234567, "bytes": 12345678, "job": {"phone_number": 905321234567}}
+    assert mask_event(None, "info", event) == {
+        "recipient": "***67",
+        "bytes": 12345678,
+        "job": {"phone_number": "***67"},
+    }
 
 
 def test_a_traceback_in_the_log_is_masked():

@@ -160,5 +160,10 @@ def event_view(event: EventRecord) -> EventView:
         name=event.name,
         job=str(event.job) if event.job else None,
         kind=mask_text(event.kind),
-        data=mask_value("", event.data),
+        data=[_event_part(part) for part in event.data] if isinstance(event.data, list) else _event_part(event.data),
     )
+
+
+def _event_part(part: Any) -> Any:
+    """Numbers that stand for themselves in an event are counts and instants of ours."""
+    return part if isinstance(part, int) else mask_value("", part)
