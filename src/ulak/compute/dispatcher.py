@@ -49,7 +49,8 @@ class Dispatcher(Table):
         self._over = False
         self._emptied = threading.Event()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        weakref.finalize(self, os.close, self._bell)  # not earlier: a late `wake` must not ring somebody else's
+        # Not earlier, and not while the interpreter leaves: a late `wake` must not ring somebody else's.
+        weakref.finalize(self, os.close, self._bell).atexit = False
         self._poll.register(self._bell, select.EPOLLIN)
         self._thread = threading.Thread(target=self._run, name="ulak-compute", daemon=True)
         self._thread.start()

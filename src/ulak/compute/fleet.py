@@ -38,6 +38,7 @@ class Fleet:
         # else. Not before an initializer, which may have to come first; and never again when a spare has died of it.
         self._lessons: dict[bytes, None] = {}
         self._teaches = initializer is None
+        self._has_taught = False
         self._patience = Backoff(first_seconds=0.05, cap_seconds=5.0, jitter=0.0)
         self.crews: dict[TaskType, list[Hand]] = {}
         self.nursery: NurseryLink | None = None
@@ -61,7 +62,7 @@ class Fleet:
 
     def _has_spare_for(self, kind: TaskType) -> bool:
         """What spares load is loaded as for a CPU worker, with numeric libraries on one thread."""
-        return bool(self._spares) and (kind is TaskType.CPU_BOUND or not self._lessons)
+        return bool(self._spares) and (kind is TaskType.CPU_BOUND or not self._has_taught)
 
     def stock(self, now: float) -> None:
         """Have the spares ready again."""
@@ -77,6 +78,7 @@ class Fleet:
             return
         if name not in self._lessons:
             self._lessons[name] = None
+            self._has_taught = True
             for spare in self._spares:
                 spare.write([name])
 
@@ -115,7 +117,7 @@ class Fleet:
         self._by_token.pop(hand.token, None)
         if hand.pid is not None:
             self._by_pid.pop(hand.pid, None)
-        if hand in self._spares:
+        if hand in self._spares and self.nursery is not None:  # not when all died with the nursery
             self._stop_teaching()
         for group in (self._spares, *self.crews.values()):
             with contextlib.suppress(ValueError):
