@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from urllib.parse import quote
+from uuid import uuid4
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from tests.api.serving import serving
 
@@ -40,7 +43,8 @@ class Stream:
     async def follow(self, until):
         """Read until `until(items)`; then the line is cut without a word."""
         headers = {} if self.last is None else {"Last-Event-ID": self.last}
-        async with aiohttp.ClientSession() as session, session.get(self._url, headers=headers) as answer:
+        url = URL(self._url, encoded=True)
+        async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as answer:
             assert (answer.status, answer.content_type) == (200, "text/event-stream")
             async for line in answer.content:
                 name, _, value = line.decode().rstrip("\n").partition(": ")
@@ -76,6 +80,38 @@ async def test_a_recipient_with_unusual_letters_has_an_inbox():
         await send(served, "one", to="ayşe yılmaz+1@örnek.org")
         page = await inbox_of(served, 1, to="ay%C5%9Fe%20y%C4%B1lmaz%2B1@%C3%B6rnek.org")
         assert page["items"][0]["body"] == "one"
+
+
+@pytest.mark.parametrize(
+    "recipient", ["org/7/ada", "/", "a/b/", "ada/read", "ada/stream", "a%2Fb", "a%b", "a+b?c#d", "a/ş/\u2028"]
+)
+async def test_a_recipient_with_slashes_and_signs_has_an_inbox(recipient):
+    place = f"/api/inbox/{quote(recipient, safe='')}"
+    async with serving() as served, asyncio.timeout(20):
+        await send(served, "not this one", to="ada")
+        await send(served, "one", "two", to=recipient)
+        page = await inbox_of(served, 2, to=quote(recipient, safe=""))
+        assert page["unread"] == 2
+        item = page["items"][0]["id"]
+        assert (await served.post(f"{place}/{item}/read")).body == {"marked": 1}
+        assert (await served.post(f"{place}/read")).body == {"marked": 1}
+        stream = Stream(served, quote(recipient, safe=""))
+        stream.last = "0"
+        await stream.follow(lambda one: len(one.items) == 2)
+        assert {found["body"] for found in stream.items} == {"one", "two"}
+
+
+@pytest.mark.parametrize("recipient", ["a%00b", "%0A", "a%2F%1fb", "%7F", "x" * 2049])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_recipient_that_can_not_be_one_is_refused(shared, recipient):
+    for method, rest in (("GET", ""), ("GET", "/stream"), ("POST", "/read"), ("POST", f"/{uuid4()}/read")):
+        answer = await shared.ask(method, f"/api/inbox/{recipient}{rest}")
+        assert (answer.status, [one["field"] for one in answer.body["fields"]]) == (400, ["recipient"]), rest
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_plain_slash_ends_the_recipient(shared):
+    assert (await shared.get("/api/inbox/org/ada")).status == 404
 
 
 async def test_the_stream_tells_what_is_new():

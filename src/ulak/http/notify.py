@@ -7,7 +7,7 @@ from typing import Annotated
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import APIRouter, Depends, Header, Path, Query
 from fastapi.responses import StreamingResponse
 
 from ulak import codec, ids
@@ -30,7 +30,9 @@ from ulak.http.notify_models import (
     inbox_item_out,
     notification_out,
 )
+from ulak.http.segment import SegmentRoute
 from ulak.http.view import Reveal, revealing
+from ulak.notify.decide import MOST_RECIPIENT
 from ulak.notify.inbox import InboxItem
 from ulak.notify.model import Accepted, Request, Status
 from ulak.notify.service import decode_batch, decode_request
@@ -38,6 +40,15 @@ from ulak.notify.stream import InboxStream
 
 ONLY_NOTIFIERS = [Depends(Needs("notify"))]
 Notifier = Annotated[Caller, ONLY_NOTIFIERS[0]]
+Recipient = Annotated[
+    str,
+    Path(
+        description="Percent-encoded, a slash in it as `%2F`; no control characters.",
+        max_length=MOST_RECIPIENT,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        examples=["ada"],
+    ),
+]
 
 EXAMPLE = {
     "notificationType": "EMAIL",
@@ -143,13 +154,15 @@ def _notifications(ulak: Ulak) -> APIRouter:
 
 
 def _inbox(ulak: Ulak) -> APIRouter:
-    router = APIRouter(prefix="/api/inbox/{recipient}", tags=["inbox"], dependencies=ONLY_NOTIFIERS)
+    router = APIRouter(
+        prefix="/api/inbox/{recipient}", tags=["inbox"], dependencies=ONLY_NOTIFIERS, route_class=SegmentRoute
+    )
     # The store and the loops exist only while this Ulak is open, so they are asked for when needed.
     stream = InboxStream(lambda: ulak.store, lambda: ulak.loops.watching())  # noqa: PLW0108
 
     @router.get("", summary="A recipient's in-app notifications, newest first")
     async def list_inbox(
-        recipient: str,
+        recipient: Recipient,
         unread: bool = False,
         before: UUID | None = None,
         limit: Annotated[int, Query(ge=1, le=500)] = 50,
@@ -161,16 +174,16 @@ def _inbox(ulak: Ulak) -> APIRouter:
         return InboxOut(unread=await ulak.notify.unread(recipient), items=items, next_before=following)
 
     @router.post("/read", summary="Mark all as read")
-    async def mark_all_read(recipient: str) -> MarkedOut:
+    async def mark_all_read(recipient: Recipient) -> MarkedOut:
         return MarkedOut(marked=await ulak.notify.mark_read(recipient))
 
     @router.post("/{identifier}/read", summary="Mark one as read")
-    async def mark_read(recipient: str, identifier: UUID) -> MarkedOut:
+    async def mark_read(recipient: Recipient, identifier: UUID) -> MarkedOut:
         return MarkedOut(marked=await ulak.notify.mark_read(recipient, identifier))
 
     @router.get("/stream", summary="New in-app notifications as server-sent events", response_class=StreamingResponse)
     async def follow(
-        recipient: str, last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None
+        recipient: Recipient, last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None
     ) -> StreamingResponse:
         events = stream.follow(recipient, None if last_event_id is None else _cursor(last_event_id))
         return StreamingResponse(
