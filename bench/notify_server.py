@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import sys
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
@@ -18,7 +17,6 @@ from pydantic import BaseModel
 
 from bench.child import CONTEXT
 from ulak import Ulak
-from ulak.cli.process import SWITCH_SECONDS
 from ulak.http.app import Door, build_app
 from ulak.http.hot import HotRoute, Receive, Scope, Send, read_body, reply
 from ulak.http.keys import keep_key, make_key
@@ -51,9 +49,8 @@ def serving(run: Any, *arguments: Any) -> Iterator[tuple[int, str]]:
 
 
 def prepare() -> None:
-    """What the command line does to its process: a quieter log, and the writer's thread gets its turn sooner."""
+    """As quiet as the peers."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def ulak_server(pipe: Connection, store: str, work: bool, sections: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 
 import pytest
@@ -29,6 +30,22 @@ async def test_a_blocking_handler_runs_in_a_thread_and_its_answer_counts(make):
     assert [record.status for record in records] == ["done", "done", "done", "dead", "done"]
     assert records[1].detail == {"bytes": 1}
     assert all(name.startswith("ulak-thread") for name in threads)
+
+
+async def test_the_writer_gets_its_turn_soon_only_while_handlers_are_on_threads(make):
+    ulak = make()
+    before, during = sys.getswitchinterval(), []
+
+    @ulak.handles("file.read", lane="thread")
+    def read(job):
+        during.append(sys.getswitchinterval())
+
+    async with ulak:
+        await ulak.enqueue_many([NewJob("file.read") for _ in range(5)])
+        await drain(ulak)
+    assert all(seconds < before for seconds in during)
+    assert len(during) == 5
+    assert sys.getswitchinterval() == before
 
 
 async def test_no_more_blocking_handlers_run_than_there_are_threads(make):

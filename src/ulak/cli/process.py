@@ -23,9 +23,6 @@ from ulak.spine.job import Job
 
 log = structlog.get_logger("ulak")
 
-# The writer's thread must get the interpreter lock between its statements; the usual 5 ms would be paid at each.
-SWITCH_SECONDS = 0.0005
-
 # Nothing leaves the machine, whatever the settings say.
 DEMO = ("channels.email.simulated=true",)
 
@@ -39,7 +36,6 @@ def run(
     if demo:
         add_demo(ulak)
     logs.set_up(ulak.settings.log)
-    sys.setswitchinterval(SWITCH_SECONDS)
     uvloop.run(_live(ulak, until))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,9 @@ from ulak.spine.handler import Handler
 from ulak.spine.job import Job
 
 T = TypeVar("T")
+
+# The store's writer needs the interpreter lock at every statement, and would wait Python's usual 5 ms for it each time.
+SWITCH_SECONDS = 0.0005
 
 # How many sleeping runners one turn of the loop wakes: enough to fan out, few enough that idle ones cost nothing.
 _FAN_OUT = 16
@@ -83,9 +87,21 @@ class Lane(Protocol):
 class ThreadLane:
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="ulak-thread")
+        self._running = 0
+        self._usual_switch_seconds = sys.getswitchinterval()
 
     async def run(self, handler: Handler, job: Job) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, handler.call, job)
+        self._count(1)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, handler.call, job)
+        finally:
+            self._count(-1)
+
+    def _count(self, change: int) -> None:
+        """While handlers are on threads, who waits for the interpreter lock gets it soon. At other times that costs."""
+        self._running += change
+        if self._running <= 1:
+            sys.setswitchinterval(SWITCH_SECONDS if self._running else self._usual_switch_seconds)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
