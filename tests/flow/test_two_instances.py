@@ -10,7 +10,10 @@ import pytest
 
 from tests.flow.conftest import build
 from tests.flow.stores import POSTGRES, address_of
-from ulak import NewJob
+from ulak import BreakerPolicy, NewJob, Transient
+from ulak.http.app import build_app
+from ulak.spine.breaker import save_breakers
+from ulak.spine.loop import BREAKERS_SECONDS
 
 pytestmark = pytest.mark.postgres
 
@@ -148,3 +151,41 @@ async def test_an_orderly_stop_of_one_hands_its_work_to_the_other(pair, clock):
         clock.advance(1)
         await done(pair[1], "mail.send", 1)
     assert ran == [(job, 0)]
+
+
+async def test_a_breaker_that_one_resets_is_closed_in_the_other(pair, clock):
+    policy = BreakerPolicy(failures=1, open_seconds=3600)
+    for ulak in pair:
+        ulak.handles("hook.send", breaker=policy)(fails)
+    async with both_open(pair):
+        for ulak in pair:
+            ulak.loops.breakers.failed("shop", policy, clock.now())
+            ulak.loops.breakers.failed("bank", policy, clock.now())
+            await ulak.store.write(save_breakers, ulak.loops.breakers.changed)
+        door = build_app(pair[0])
+        status, _ = await asked(door, "/api/breakers/reset", b'{"destination": "shop"}')
+        assert status == 200
+        while len(pair[1].loops.breakers.stopping()) > 1:
+            clock.advance(BREAKERS_SECONDS)
+            await asyncio.sleep(0.005)
+        assert [[one.destination for one in ulak.loops.breakers.stopping()] for ulak in pair] == [["bank"]] * 2
+
+
+async def fails(job):
+    raise Transient("down")
+
+
+async def asked(door, path, body):
+    """One request to the application, without a socket."""
+    head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": head}
+    sent = []
+
+    async def receive():
+        return {"type": "http.request", "body": body}
+
+    async def send(message):
+        sent.append(message)
+
+    await door(scope, receive, send)
+    return sent[0]["status"], sent[1]["body"]

@@ -60,7 +60,10 @@ def _router(ulak: Ulak) -> APIRouter:
 
     @router.post("/reset", summary="Close a breaker, so that its destination is tried at once")
     async def reset(_: May, asked: ResetRequest) -> ResetView:
-        """Jobs that wait for it come back at the time that they were told; new ones go at once."""
+        """Jobs that wait for it come back at the time that they were told; new ones go at once.
+
+        Other processes on the same store follow within a few seconds.
+        """
         chosen = _choose(await ulak.store.read(load_breakers), asked)
         await _close(ulak, chosen)
         return ResetView(reset=len(chosen))
@@ -95,7 +98,7 @@ def _choose(known: list[Breaker], asked: ResetRequest) -> list[str]:
 
 
 async def _close(ulak: Ulak, destinations: list[str]) -> None:
-    """In this process's memory and in the store, where the others look at their start."""
+    """In this process's memory and in the store, where the others find it gone within a few seconds."""
     breakers = ulak.loops.breakers
     for destination in destinations:
         breakers.reset(destination)

@@ -75,6 +75,7 @@ class Breakers:
 
     def __init__(self) -> None:
         self._known: dict[str, Breaker] = {}
+        self._missed: dict[str, Breaker] = {}
         self.changed: list[Breaker] = []
 
     def admit(self, destination: str, now: int) -> Breaker | None:
@@ -108,6 +109,22 @@ class Breakers:
         if found is not None and found.state != "closed":
             self.changed.append(Breaker(destination))
         return found is not None
+
+    def stopping(self) -> list[Breaker]:
+        return [breaker for breaker in self._known.values() if breaker.state != "closed"]
+
+    def compare(self, kept: list[Breaker]) -> list[str]:
+        """Forget those that another process has closed: their rows are gone. Answers which.
+
+        One that has just opened has no row yet; so a row must be missed twice, while nothing changes here.
+        """
+        rows = {breaker.destination for breaker in kept}
+        before = self._missed
+        self._missed = {one.destination: one for one in self.stopping() if one.destination not in rows}
+        closed = [name for name, breaker in self._missed.items() if before.get(name) is breaker]
+        for destination in closed:
+            del self._known[destination], self._missed[destination]
+        return closed
 
     def load(self, rows: list[Breaker]) -> None:
         self._known.update({breaker.destination: breaker for breaker in rows})

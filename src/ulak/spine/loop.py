@@ -29,6 +29,7 @@ log = structlog.get_logger("ulak.loop")
 
 LONGEST_SLEEP_SECONDS = 1.0
 UPKEEP_SECONDS = 0.5
+BREAKERS_SECONDS = 2.0
 CLOCK_STEP_MILLIS = 1000
 
 
@@ -120,6 +121,8 @@ class Loops:
             self._spawn("pruner", self._run_pruner)
             if self._crons:
                 self._spawn("cron", self._run_cron)
+            if self._store.shared:
+                self._spawn("breakers", self._run_breakers)
         if work or self._store.shared:
             self._spawn("heartbeat", self._run_heartbeat)
         self._spawn("upkeep", self._run_upkeep)
@@ -204,6 +207,14 @@ class Loops:
                 self._telemetry.count("events_pruned", "", table, number)
             if max(pruned.values()) < SLICE:
                 await self._clock.wait(self._never, PAUSE_SECONDS)
+
+    async def _run_breakers(self) -> None:
+        """Hear of breakers that another process has closed, by a success or by hand."""
+        while True:
+            await self._clock.wait(self._never, BREAKERS_SECONDS)
+            if self.breakers.stopping():
+                for destination in self.breakers.compare(await self._store.read(load_breakers)):
+                    log.info("breaker_closed_elsewhere", destination=destination)
 
     async def _run_upkeep(self) -> None:
         """Late attempts, the store's own upkeep, and steps of the wall clock."""

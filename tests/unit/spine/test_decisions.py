@@ -73,6 +73,45 @@ def test_who_is_stopped_by_a_trial_asks_again_soon_and_by_an_open_breaker_at_its
     assert Breaker("shop", "open", 3, 1, 1000).pause_seconds(2000) == 0.1
 
 
+def opened(*destinations):
+    breakers = Breakers()
+    for destination in destinations:
+        for _ in range(3):
+            breakers.failed(destination, POLICY, 0)
+    breakers.changed.clear()
+    return breakers
+
+
+def test_a_breaker_whose_row_is_gone_at_two_looks_was_closed_elsewhere():
+    breakers = opened("shop", "bank")
+    bank = [one for one in breakers.all() if one.destination == "bank"]
+    assert (breakers.compare(bank), breakers.compare(bank)) == ([], ["shop"])
+    assert breakers.all() == bank
+    assert breakers.changed == []  # who closed it has told already
+
+
+def test_a_breaker_that_opened_or_changed_since_the_last_look_may_not_be_saved_yet():
+    breakers = opened("shop")
+    assert breakers.compare([]) == []
+    breakers.admit("shop", 10_000)  # the trial begins
+    assert breakers.compare([]) == []
+    breakers.failed("shop", POLICY, 10_001)
+    assert breakers.compare([]) == []
+    assert [one.state for one in breakers.stopping()] == ["open"]
+
+
+def test_a_row_that_comes_back_in_between_counts_as_seen():
+    breakers = opened("shop")
+    assert [breakers.compare(kept) for kept in ([], breakers.all(), [], [])] == [[], [], [], ["shop"]]
+
+
+def test_a_closed_breaker_with_a_few_failures_is_not_compared():
+    breakers = Breakers()
+    breakers.failed("shop", POLICY, 0)
+    assert (breakers.compare([]), breakers.compare([]), breakers.stopping()) == ([], [], [])
+    assert len(breakers.all()) == 1
+
+
 def test_only_changes_of_state_are_told_and_the_oldest_are_forgotten(monkeypatch):
     monkeypatch.setattr("ulak.spine.breaker.REMEMBERED", 3)
     breakers = Breakers()
