@@ -9,6 +9,8 @@ import json
 import pytest
 
 from tests.api.serving import serving, with_deaths
+from ulak.spine.event import find_reset, read_on
+from ulak.spine.pruner import PRUNE, Ages
 
 
 async def test_events_are_read_page_by_page_without_loss():
@@ -23,10 +25,9 @@ async def test_events_are_read_page_by_page_without_loss():
         assert seen == whole
 
 
-@pytest.mark.parametrize("path", ["/api/events?after=1000", "/api/events/stream?after=1000"])
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_cursor_of_another_store_is_refused(path, shared):
-    assert (await shared.get(path)).status == 409
+async def test_a_cursor_of_another_store_is_refused(shared):
+    assert (await shared.get("/api/events?after=1000")).status == 409
 
 
 @pytest.mark.parametrize("query", ["after=-1", "after=x", "limit=0", f"after={1 << 63}"])
@@ -69,6 +70,60 @@ async def test_a_stream_goes_on_after_the_last_event_id():
             assert [(await following())[2]["job"] for _ in range(2)] == ids[1:]
         async with stream(served, "?after=2") as following:
             assert (await following())[2]["job"] == ids[2]
+
+
+async def prune_all_but_the_newest(ulak):
+    century = 100 * 365 * 86_400_000
+    await ulak.store.submit(PRUNE, Ages(history=century, events=-century, dead=century))
+
+
+@pytest.mark.parametrize(("query", "headers"), [("?after=1000", None), ("", {"Last-Event-ID": "1000"})])
+async def test_a_stream_tells_that_its_cursor_is_ahead_and_goes_on_from_the_newest(query, headers):
+    async with serving(work=False) as served:
+        await served.enqueue("before")
+        await served.enqueue("before")
+        async with stream(served, query, headers) as following:
+            assert await following() == (2, "reset", {"reason": "ahead", "asked": 1000, "oldest": 1, "newest": 2})
+            identifier = await served.enqueue("mail")
+            seq, _, data = await following()
+        assert (seq, data["job"]) == (3, identifier)
+
+
+async def test_a_stream_tells_that_events_after_its_cursor_were_pruned_and_goes_on_from_the_oldest():
+    async with serving(work=False) as served:
+        ids = [await served.enqueue() for _ in range(5)]
+        await prune_all_but_the_newest(served.ulak)
+        async with stream(served, headers={"Last-Event-ID": "2"}) as following:
+            assert await following() == (4, "reset", {"reason": "pruned", "asked": 2, "oldest": 5, "newest": 5})
+            assert [(await following())[2]["job"]] == ids[4:]
+        assert (await served.get("/api/events?after=2")).body["oldest"] == 5
+
+
+async def test_a_cursor_at_the_edge_of_what_was_pruned_has_missed_nothing():
+    async with serving(work=False) as served:
+        ids = [await served.enqueue() for _ in range(3)]
+        await prune_all_but_the_newest(served.ulak)
+        async with stream(served, headers={"Last-Event-ID": "2"}) as following:
+            assert (await following())[2]["job"] == ids[2]
+        async with stream(served, headers={"Last-Event-ID": "3"}) as following:
+            identifier = await served.enqueue()
+            assert (await following())[2]["job"] == identifier
+
+
+async def test_pruning_that_overtakes_a_slow_reader_is_noticed():
+    async with serving(work=False) as served:
+        for _ in range(3):
+            await served.enqueue()
+        assert (await served.ulak.store.read(read_on, 0, 10))[0] is None
+        await prune_all_but_the_newest(served.ulak)
+        reset, events = await served.ulak.store.read(read_on, 0, 10)
+        assert (reset.reason, reset.resume, [event.seq for event in events]) == ("pruned", 2, [3])
+
+
+async def test_an_empty_log_has_nothing_to_miss():
+    async with serving(work=False) as served:
+        assert await served.ulak.store.read(find_reset, 0) is None
+        assert (await served.ulak.store.read(find_reset, 1)).resume == 0
 
 
 async def test_a_stream_ends_when_the_ulak_stops():

@@ -148,6 +148,17 @@ async def test_what_came_while_nobody_listened_is_told_at_the_resume():
     assert len({item["id"] for item in stream.items}) == 2
 
 
+async def test_a_stream_that_comes_back_after_a_restore_is_told_so():
+    async with serving() as served, asyncio.timeout(20):
+        stream = Stream(served)
+        stream.last = "1000"
+        await stream.follow(lambda one: len(one.items) == 1)
+        assert stream.items[0]["reason"] == "ahead"
+        await send(served, "one")
+        await stream.follow(lambda one: len(one.items) == 2)
+    assert stream.items[1]["body"] == "one"
+
+
 @pytest.mark.parametrize("mark", ["x", "-1", "1.5", "²", "9" * 20])
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_mark_that_is_none_is_refused(shared, mark):

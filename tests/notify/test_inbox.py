@@ -9,6 +9,7 @@ from tests.notify.conftest import build
 from ulak.notify import inbox
 from ulak.notify.model import Notification
 from ulak.notify.stream import InboxStream
+from ulak.spine.pruner import PRUNE, Ages
 from ulak.testing import drain
 
 
@@ -96,8 +97,27 @@ async def send_slowly(ulak, number):
         await ulak.notify.send("IN_APP", "ada", str(body))
 
 
-async def test_a_cursor_from_the_future_waits_for_what_is_new(make_in_memory):
-    async with make_in_memory() as ulak, aclosing(stream_of(ulak).follow("ada", 1 << 40)) as news:
-        await anext(news)
-        await send(ulak, "one")
+async def test_a_cursor_ahead_of_the_log_is_told_and_what_is_new_follows(address):
+    async with build(address, None) as ulak, aclosing(stream_of(ulak).follow("ada", 1 << 40)) as news:
+        cursor, reset = await anext(news)
+        assert (reset.reason, reset.asked, reset.newest) == ("ahead", 1 << 40, cursor)
+        await ulak.notify.send("IN_APP", "ada", "one")
         assert (await anext(news))[1].body == "one"
+
+
+async def test_a_cursor_behind_the_oldest_event_is_told_and_what_is_left_follows(make):
+    century = 100 * 365 * 86_400_000
+    async with make() as ulak:
+        await send(ulak, "one")
+        await send(ulak, "two")
+        await ulak.store.submit(PRUNE, Ages(history=century, events=-century, dead=century))
+        async with aclosing(stream_of(ulak).follow("ada", 0)) as news:
+            cursor, reset = await anext(news)
+            assert (reset.reason, reset.oldest) == ("pruned", cursor + 1)
+            await send(ulak, "three")
+            bodies = []
+            async for _, item in news:
+                bodies += [] if item is None else [item.body]
+                if bodies[-1:] == ["three"]:
+                    break
+        assert "one" not in bodies

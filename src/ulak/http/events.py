@@ -14,8 +14,9 @@ from ulak.errors import Conflict, Error
 from ulak.http.caller import Caller, Needs
 from ulak.http.hot import Routes
 from ulak.http.jobs import Limit
+from ulak.http.sse import sse, sse_reset, stream_of
 from ulak.http.view import EventView, View, event_view
-from ulak.spine.event import EventRecord, last_seq, read_events
+from ulak.spine.event import EventRecord, Reset, find_reset, first_seq, last_seq, read_events, read_on
 from ulak.spine.store import Tx
 
 PAGE = 500
@@ -30,10 +31,14 @@ LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", pattern=r"^[0-
 
 
 class EventPage(View):
-    """In commit order. `after` is where the next page starts."""
+    """In commit order. `after` is where the next page starts.
+
+    Events before `oldest` were pruned: what lay between your cursor and it is gone.
+    """
 
     events: list[EventView]
     after: int
+    oldest: int
 
 
 def routes(ulak: Ulak) -> Routes:
@@ -46,47 +51,54 @@ def _router(ulak: Ulak) -> APIRouter:
     @router.get("", summary="Read events")
     async def list_events(_: May, after: After = 0, limit: Limit = 100) -> EventPage:
         """Nothing is missed or seen twice. A cursor beyond the newest event is refused: it is another store's."""
-        found = await ulak.store.read(_read_checked, after or 0, limit)
-        return EventPage(events=list(map(event_view, found)), after=found[-1].seq if found else after or 0)
+        oldest, found = await ulak.store.read(_read_checked, after or 0, limit)
+        following = found[-1].seq if found else after or 0
+        return EventPage(events=list(map(event_view, found)), after=following, oldest=oldest)
 
     @router.get("/stream", summary="Follow events", response_class=StreamingResponse)
     async def stream(_: May, after: After = None, last_event_id: LastEventId = None) -> StreamingResponse:
-        """Server-sent events from `Last-Event-ID` or `after` on; without either, from now on."""
+        """Server-sent events from `Last-Event-ID` or `after` on; without either, from now on.
+
+        An event `reset` (`reason`, `asked`, `oldest`, `newest`) says that the log does not reach back to that cursor
+        (`pruned`), or not forward to it (`ahead`: it was restored). The stream then goes on from the nearest position.
+        """
         start = after if last_event_id is None else int(last_event_id)
-        if start is not None:
-            await ulak.store.read(_read_checked, start, 1)
+        reset = None if start is None else await ulak.store.read(find_reset, start)
         cursor = await ulak.store.read(last_seq) if start is None else start
-        return StreamingResponse(
-            _follow(ulak, cursor), media_type="text/event-stream", headers={"cache-control": "no-store"}
-        )
+        return stream_of(_follow(ulak, cursor, reset))
 
     return router
 
 
-def _read_checked(tx: Tx, after: int, limit: int) -> list[EventRecord]:
+def _read_checked(tx: Tx, after: int, limit: int) -> tuple[int, list[EventRecord]]:
     newest = last_seq(tx)
     if after > newest:
         raise Conflict(
             f"cursor {after} is beyond the newest event, {newest}: this store was restored or is another one"
         )
-    return read_events(tx, after, limit)
+    return first_seq(tx), read_events(tx, after, limit)
 
 
-async def _follow(ulak: Ulak, cursor: int) -> AsyncIterator[bytes]:
+async def _follow(ulak: Ulak, cursor: int, reset: Reset | None) -> AsyncIterator[bytes]:
     try:
-        async for chunk in _chunks(ulak, cursor):
+        async for chunk in _chunks(ulak, cursor, reset):
             yield chunk
     except Error:
         return  # the store is closing; whoever follows comes back with the last id
 
 
-async def _chunks(ulak: Ulak, cursor: int) -> AsyncIterator[bytes]:
+async def _chunks(ulak: Ulak, cursor: int, reset: Reset | None) -> AsyncIterator[bytes]:
     quiet = 0
     yield b": following\n\n"
     with ulak.loops.watching() as news:
         while True:
+            if reset is not None:
+                cursor = reset.resume
+                yield sse_reset(reset)
             news.clear()
-            events = await ulak.store.read(read_events, cursor, PAGE)
+            reset, events = await ulak.store.read(read_on, cursor, PAGE)
+            if reset is not None:
+                continue
             if events:
                 cursor, quiet = events[-1].seq, 0
                 yield b"".join(map(_as_event, events))
@@ -99,4 +111,4 @@ async def _chunks(ulak: Ulak, cursor: int) -> AsyncIterator[bytes]:
 
 
 def _as_event(event: EventRecord) -> bytes:
-    return f"id: {event.seq}\nevent: {event.name}\ndata: {event_view(event).model_dump_json()}\n\n".encode()
+    return sse(event.seq, event.name, event_view(event).model_dump_json())

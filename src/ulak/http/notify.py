@@ -31,12 +31,14 @@ from ulak.http.notify_models import (
     notification_out,
 )
 from ulak.http.segment import SegmentRoute
+from ulak.http.sse import sse, sse_reset, stream_of
 from ulak.http.view import Reveal, revealing
 from ulak.notify.decide import MOST_RECIPIENT
 from ulak.notify.inbox import InboxItem
 from ulak.notify.model import Accepted, Request, Status
 from ulak.notify.service import decode_batch, decode_request
 from ulak.notify.stream import InboxStream
+from ulak.spine.event import Reset
 
 ONLY_NOTIFIERS = [Depends(Needs("notify"))]
 Notifier = Annotated[Caller, ONLY_NOTIFIERS[0]]
@@ -185,10 +187,13 @@ def _inbox(ulak: Ulak) -> APIRouter:
     async def follow(
         recipient: Recipient, last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None
     ) -> StreamingResponse:
-        events = stream.follow(recipient, None if last_event_id is None else _cursor(last_event_id))
-        return StreamingResponse(
-            _as_events(events), media_type="text/event-stream", headers={"cache-control": "no-store"}
-        )
+        """`notification` events from `Last-Event-ID` on; without it, from now on.
+
+        An event `reset` (`reason`, `asked`, `oldest`, `newest`) says that some may be missing, because the log was
+        pruned or restored since: read the list again. The stream then goes on from the nearest position.
+        """
+        after = None if last_event_id is None else _cursor(last_event_id)
+        return stream_of(_as_events(stream.follow(recipient, after)))
 
     return router
 
@@ -199,13 +204,14 @@ def _cursor(last_event_id: str) -> int:
     return int(last_event_id)
 
 
-async def _as_events(items: AsyncIterator[tuple[int, InboxItem | None]]) -> AsyncIterator[bytes]:
+async def _as_events(items: AsyncIterator[tuple[int, InboxItem | Reset | None]]) -> AsyncIterator[bytes]:
     async for seq, item in items:
         if item is None:  # without data nobody is told, but the place to resume from is remembered
             yield f": still here\nid: {seq}\n\n".encode()
+        elif isinstance(item, Reset):
+            yield sse_reset(item)
         else:
-            body = inbox_item_out(item).model_dump_json(by_alias=True)
-            yield f"id: {seq}\nevent: notification\ndata: {body}\n\n".encode()
+            yield sse(seq, "notification", inbox_item_out(item).model_dump_json(by_alias=True))
 
 
 def _endpoints(ulak: Ulak) -> APIRouter:

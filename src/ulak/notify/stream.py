@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ulak.notify import inbox
 from ulak.notify.inbox import ADDED, InboxItem, mark_of
-from ulak.spine.event import last_seq, read_events
+from ulak.spine.event import Reset, find_reset, last_seq, read_on
 from ulak.spine.store import Store, Tx
 
 PAGE = 1000
@@ -21,9 +21,10 @@ Watch = AbstractContextManager[asyncio.Event]
 
 
 class Seen(NamedTuple):
-    """A page of the log: where it ends, the recipient's items in it, and whether there may be more."""
+    """A page of the log: where it ends, what it skipped, the recipient's items in it, and whether there may be more."""
 
     cursor: int
+    reset: Reset | None
     items: list[tuple[int, InboxItem]]
     more: bool
 
@@ -33,17 +34,21 @@ class InboxStream:
         self._store = open_store
         self._watching = watching
 
-    async def follow(self, recipient: str, after: int | None) -> AsyncIterator[tuple[int, InboxItem | None]]:
-        """(cursor, item) for every new item; (cursor, None) at first and now and then, so a dead line is noticed."""
+    async def follow(self, recipient: str, after: int | None) -> AsyncIterator[tuple[int, InboxItem | Reset | None]]:
+        """(cursor, item) for every new item; (cursor, None) at first and now and then, so a dead line is noticed.
+
+        (cursor, reset) when items may be missing, because the log does not reach back, or forward, to `after`.
+        """
         store = self._store()
         with self._watching() as news:
-            newest = await store.read(last_seq)
-            cursor = newest if after is None else min(after, newest)
-            yield cursor, None
+            cursor, reset = await store.read(_begin, after)
+            yield cursor, reset
             quiet = 0.0
             while True:
                 news.clear()
-                cursor, items, more = await store.read(_look, recipient, cursor)
+                cursor, reset, items, more = await store.read(_look, recipient, cursor)
+                if reset is not None:
+                    yield reset.resume, reset
                 for seq, item in items:
                     yield seq, item
                 if more:
@@ -56,13 +61,20 @@ class InboxStream:
                     await store.clock.wait(asyncio.Event(), NUMBERING_SECONDS)
 
 
+def _begin(tx: Tx, after: int | None) -> tuple[int, Reset | None]:
+    if after is None:
+        return last_seq(tx), None
+    reset = find_reset(tx, after)
+    return (after if reset is None else reset.resume), reset
+
+
 def _look(tx: Tx, recipient: str, cursor: int) -> Seen:
     mark = mark_of(recipient)
-    events = read_events(tx, cursor, PAGE)
+    reset, events = read_on(tx, cursor, PAGE)
     found = [
         (event.seq, inbox.item(tx, recipient, event.job))
         for event in events
         if event.name == ADDED and event.kind == mark
     ]
     items = [(seq, item) for seq, item in found if item is not None]
-    return Seen(events[-1].seq if events else cursor, items, bool(events))
+    return Seen(events[-1].seq if events else cursor, reset, items, bool(events))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,23 @@ class EventRecord:
     data: Any
 
 
+class Reset(NamedTuple):
+    """A cursor that does not fit the log: events after it were pruned, or it is ahead of a log that was restored."""
+
+    asked: int
+    oldest: int
+    newest: int
+
+    @property
+    def reason(self) -> Literal["ahead", "pruned"]:
+        return "ahead" if self.asked > self.newest else "pruned"
+
+    @property
+    def resume(self) -> int:
+        """The nearest cursor that fits: what is left of the log is read, or what is to come."""
+        return self.newest if self.reason == "ahead" else self.oldest - 1
+
+
 def read_events(tx: Tx, after: int, limit: int) -> list[EventRecord]:
     """Events with a sequence number above `after`, in commit order."""
     found: list[EventRecord] = []
@@ -46,3 +63,22 @@ def last_seq(tx: Tx) -> int:
     """The newest event's sequence number: where a reader starts who wants only what is to come."""
     row = tx.one(sql.last_block)
     return 0 if row is None else int(row[0] + row[1] - 1)
+
+
+def first_seq(tx: Tx) -> int:
+    """The oldest event that pruning has left; in an empty log, the one to come."""
+    row = tx.one(sql.first_block)
+    return 1 if row is None else int(row[0])
+
+
+def find_reset(tx: Tx, cursor: int) -> Reset | None:
+    """None when reading on from the cursor misses nothing."""
+    oldest, newest = first_seq(tx), last_seq(tx)
+    return None if oldest - 1 <= cursor <= newest else Reset(cursor, oldest, newest)
+
+
+def read_on(tx: Tx, cursor: int, limit: int) -> tuple[Reset | None, list[EventRecord]]:
+    """Events above the cursor; and a reset, when pruning has overtaken a slow reader."""
+    events = read_events(tx, cursor, limit)
+    skipped = bool(events) and events[0].seq > cursor + 1
+    return find_reset(tx, cursor) if skipped else None, events

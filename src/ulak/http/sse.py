@@ -1,0 +1,24 @@
+"""Server-sent events: how one is written, and the one that tells that a cursor did not fit."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+from fastapi.responses import StreamingResponse
+
+from ulak.spine.event import Reset
+
+
+def sse(seq: int, name: str, data: str) -> bytes:
+    return f"id: {seq}\nevent: {name}\ndata: {data}\n\n".encode()
+
+
+def sse_reset(reset: Reset) -> bytes:
+    """What lies between is not told: who follows reads the present state again. The stream goes on from its id."""
+    said = {"reason": reset.reason, **reset._asdict()}
+    return sse(reset.resume, "reset", msgspec.json.encode(said).decode())
+
+
+def stream_of(chunks: AsyncIterator[bytes]) -> StreamingResponse:
+    return StreamingResponse(chunks, media_type="text/event-stream", headers={"cache-control": "no-store"})

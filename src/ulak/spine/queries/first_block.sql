@@ -1,0 +1,1 @@
+SELECT first FROM event_block ORDER BY first LIMIT 1
