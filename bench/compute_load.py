@@ -1,9 +1,10 @@
 """CPU scaling on two workers, IO latency beside saturated CPU, and the time from a worker's death to the rerun.
 
-*Scaling* is one worker's time over two workers'. No engine can give more than the machine has at that moment, and cores
-may be shared with others. So every round also measures what the machine gives: two plain processes that burn the same
-loops side by side, against one alone. The target stays on the engine's own figure; its ratio to the machine's is shown
-beside it. Rounds take turns, and the figures are medians over the rounds.
+*Scaling* is two workers' rate over one worker's. No engine can give more than the machine has at that moment: cores may
+be shared with others, or be two threads of one core. So every round also measures what the machine gives: two plain
+processes that burn the same loops side by side, each counting for itself, against one alone. The target stays on the
+engine's own figure; its ratio to the machine's is shown beside it. All take turns (five rounds; before, three), and the
+figures are medians.
 
 *IO beside CPU*: the caller, the dispatcher and the IO worker share two cores with two CPU workers that never stop.
 What the machine's scheduler does to anybody in that place is measured too: a plain process that echoes over a pipe
@@ -32,6 +33,8 @@ from bench import child, report
 from bench.figure import Bench, Row, alternate, bounded
 from ulak.compute import Engine, TaskType
 
+_WINDOW_SECONDS = 0.6  # of the plain processes; about as long as an engine's turn
+
 
 def burn(loops: int) -> float:
     total = 0.0
@@ -54,18 +57,18 @@ def die_once(marker: str) -> float:
 
 
 def scaling(tasks: int = 24, loops: int = 400_000, rounds: int = 5) -> tuple[float, float]:
-    """One worker's time over two workers', and one plain process's over two's; all take turns."""
+    """Two workers' rate over one worker's, and two plain processes' over one's; all take turns."""
     with Engine(cpu_workers=1) as one, Engine(cpu_workers=2) as two, burners() as plain:
         sides = {
-            "one worker": lambda: timed(engine_burns, one, tasks, loops),
-            "two workers": lambda: timed(engine_burns, two, tasks, loops),
-            "one process": lambda: timed(plain_burns, plain[:1], tasks, loops),
-            "two processes": lambda: timed(plain_burns, plain, tasks, loops),
+            "one worker": lambda: tasks / timed(engine_burns, one, tasks, loops),
+            "two workers": lambda: tasks / timed(engine_burns, two, tasks, loops),
+            "one process": lambda: plain_rate(plain[:1], loops),
+            "two processes": lambda: plain_rate(plain, loops),
         }
         for engine in (one, two):
             engine_burns(engine, 8, 1000)
-        found = {name: statistics.median(times) for name, times in alternate(rounds, sides).items()}
-    return found["one worker"] / found["two workers"], found["one process"] / found["two processes"]
+        found = {name: statistics.median(rates) for name, rates in alternate(rounds, sides).items()}
+    return found["two workers"] / found["one worker"], found["two processes"] / found["one process"]
 
 
 def timed(act: Callable[..., None], *arguments: Any) -> float:
@@ -78,25 +81,23 @@ def engine_burns(engine: Engine, tasks: int, loops: int) -> None:
     [future.result() for future in [engine.submit(burn, loops) for _ in range(tasks)]]
 
 
-def plain_burns(pipes: list[Connection], tasks: int, loops: int) -> None:
-    """The same tasks, dealt out evenly before the start: nothing is left to balance."""
+def plain_rate(pipes: list[Connection], loops: int) -> float:
+    """Burns per second of all together, each for itself until the time is over: nothing has to be balanced."""
     for pipe in pipes:
-        pipe.send([loops] * (tasks // len(pipes)))
-    for pipe in pipes:
-        pipe.recv()
+        pipe.send((loops, _WINDOW_SECONDS))
+    return sum(pipe.recv() for pipe in pipes)
 
 
 @contextlib.contextmanager
 def burners(count: int = 2) -> Iterator[list[Connection]]:
-    """Plain processes that burn what they are told to, or echo an empty list."""
+    """Plain processes that burn for as long as they are told to; for no seconds, that is an echo."""
     pairs = [child.CONTEXT.Pipe() for _ in range(count)]
     processes = [child.CONTEXT.Process(target=_burner, args=(far,), daemon=True) for _, far in pairs]
-    for process, (near, _) in zip(processes, pairs, strict=True):
+    for process in processes:
         process.start()
-        near.send([])
     try:
         for near, _ in pairs:
-            near.recv()  # it is there
+            _echoed(near)  # it is there
         yield [near for near, _ in pairs]
     finally:
         for process in processes:
@@ -105,10 +106,19 @@ def burners(count: int = 2) -> Iterator[list[Connection]]:
 
 
 def _burner(pipe: Connection) -> None:
+    """Answers with its burns per second."""
     while True:
-        for loops in pipe.recv():
+        loops, seconds = pipe.recv()
+        began, burns = time.perf_counter(), 0
+        while (passed := time.perf_counter() - began) < seconds:
             burn(loops)
-        pipe.send(None)
+            burns += 1
+        pipe.send(burns / passed)
+
+
+def _echoed(pipe: Connection) -> None:
+    pipe.send((0, 0.0))
+    pipe.recv()
 
 
 def io_beside_cpu(trips: int = 500) -> tuple[float, float]:
@@ -127,16 +137,11 @@ def echo_beside_burning(trips: int = 500) -> tuple[float, float]:
     """The same of a plain process's echo, beside two plain processes that burn."""
     with burners(3) as (first, second, echo):
         for pipe in (first, second):
-            pipe.send([3_000_000] * 100)
+            pipe.send((400_000, 60.0))
         taken = [timed(_echoed, echo) for _ in range(trips)]
         assert not first.poll(), "the CPU was not saturated all the time"
         assert not second.poll(), "the CPU was not saturated all the time"
     return percentiles(taken)
-
-
-def _echoed(pipe: Connection) -> None:
-    pipe.send([])
-    pipe.recv()
 
 
 def percentiles(seconds: list[float]) -> tuple[float, float]:
