@@ -14,7 +14,7 @@ from ulak.testing import drain
 
 
 def stream_of(ulak):
-    return InboxStream(lambda: ulak.store, ulak.loops.watching)
+    return InboxStream(lambda: ulak.loops.tail)
 
 
 async def send(ulak, *bodies, to="ada"):
@@ -121,3 +121,15 @@ async def test_a_cursor_behind_the_oldest_event_is_told_and_what_is_left_follows
                 if bodies[-1:] == ["three"]:
                     break
         assert "one" not in bodies
+
+
+async def test_a_quiet_stream_tells_its_place_now_and_then_though_others_get_something(make_in_memory):
+    async with make_in_memory() as ulak, aclosing(stream_of(ulak).follow("ada", None)) as news:
+        start, _ = await anext(news)
+        coming = asyncio.ensure_future(anext(news))
+        await send(ulak, "not for ada", to="bob")
+        while not coming.done():
+            ulak.clock.advance(1)
+            await asyncio.sleep(0.001)
+        place, item = coming.result()
+        assert (item, place > start) == (None, True)

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query
 from fastapi.responses import StreamingResponse
 
 from ulak.app import Ulak
+from ulak.clock import Clock
 from ulak.errors import Conflict, Error
 from ulak.http.caller import Caller, Needs
 from ulak.http.hot import Routes
 from ulak.http.jobs import Limit
 from ulak.http.sse import sse, sse_reset, stream_of
 from ulak.http.view import EventView, View, event_view
-from ulak.spine.event import EventRecord, Reset, find_reset, first_seq, last_seq, read_events, read_on
+from ulak.spine.event import EventRecord, first_seq, last_seq, read_events
 from ulak.spine.store import Tx
+from ulak.spine.tail import Page, Tail
 
-PAGE = 500
-LOOK_SECONDS = 1.0
-KEEP_ALIVE_LOOKS = 15
-NUMBERING_SECONDS = 0.05  # where a relay numbers the events, they are readable a moment after the commit
+KEEP_ALIVE_SECONDS = 15.0
 MOST_SEQ = 1 << 53
 
 May = Annotated[Caller, Depends(Needs("jobs"))]
@@ -62,10 +61,8 @@ def _router(ulak: Ulak) -> APIRouter:
         An event `reset` (`reason`, `asked`, `oldest`, `newest`) says that the log does not reach back to that cursor
         (`pruned`), or not forward to it (`ahead`: it was restored). The stream then goes on from the nearest position.
         """
-        start = after if last_event_id is None else int(last_event_id)
-        reset = None if start is None else await ulak.store.read(find_reset, start)
-        cursor = await ulak.store.read(last_seq) if start is None else start
-        return stream_of(_follow(ulak, cursor, reset))
+        tail = ulak.loops.tail
+        return stream_of(_follow(tail, await tail.begin(after if last_event_id is None else int(last_event_id))))
 
     return router
 
@@ -79,35 +76,26 @@ def _read_checked(tx: Tx, after: int, limit: int) -> tuple[int, list[EventRecord
     return first_seq(tx), read_events(tx, after, limit)
 
 
-async def _follow(ulak: Ulak, cursor: int, reset: Reset | None) -> AsyncIterator[bytes]:
+async def _follow(tail: Tail, start: Page) -> AsyncIterator[bytes]:
+    yield b": following\n\n"
     try:
-        async for chunk in _chunks(ulak, cursor, reset):
-            yield chunk
+        async with aclosing(tail.follow(start)) as pages:
+            async for chunk in _chunks(pages, tail.store.clock):
+                yield chunk
     except Error:
         return  # the store is closing; whoever follows comes back with the last id
 
 
-async def _chunks(ulak: Ulak, cursor: int, reset: Reset | None) -> AsyncIterator[bytes]:
-    quiet = 0
-    yield b": following\n\n"
-    with ulak.loops.watching() as news:
-        while True:
-            if reset is not None:
-                cursor = reset.resume
-                yield sse_reset(reset)
-            news.clear()
-            reset, events = await ulak.store.read(read_on, cursor, PAGE)
-            if reset is not None:
-                continue
-            if events:
-                cursor, quiet = events[-1].seq, 0
-                yield b"".join(map(_as_event, events))
-                continue
-            quiet += 1
-            if quiet % KEEP_ALIVE_LOOKS == 0:
-                yield b": still here\n\n"
-            if await ulak.clock.wait(news, LOOK_SECONDS) and ulak.store.shared:
-                await ulak.clock.wait(asyncio.Event(), NUMBERING_SECONDS)
+async def _chunks(pages: AsyncIterator[Page], clock: Clock) -> AsyncIterator[bytes]:
+    spoken_at = clock.monotonic()
+    async for page in pages:
+        chunk = b"" if page.reset is None else sse_reset(page.reset)
+        chunk += b"".join(map(_as_event, page.events))
+        if not chunk and clock.monotonic() - spoken_at >= KEEP_ALIVE_SECONDS:
+            chunk = b": still here\n\n"
+        if chunk:
+            spoken_at = clock.monotonic()
+            yield chunk
 
 
 def _as_event(event: EventRecord) -> bytes:

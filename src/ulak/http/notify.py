@@ -159,8 +159,7 @@ def _inbox(ulak: Ulak) -> APIRouter:
     router = APIRouter(
         prefix="/api/inbox/{recipient}", tags=["inbox"], dependencies=ONLY_NOTIFIERS, route_class=SegmentRoute
     )
-    # The store and the loops exist only while this Ulak is open, so they are asked for when needed.
-    stream = InboxStream(lambda: ulak.store, lambda: ulak.loops.watching())  # noqa: PLW0108
+    stream = InboxStream(lambda: ulak.loops.tail)  # there are loops only while this Ulak is open
 
     @router.get("", summary="A recipient's in-app notifications, newest first")
     async def list_inbox(

@@ -21,6 +21,7 @@ from ulak.spine.pruner import PAUSE_SECONDS, PRUNE, SLICE, Ages
 from ulak.spine.rescuer import Rescuer
 from ulak.spine.slots import PROMOTE_STRANDED
 from ulak.spine.store import Buffers, Store, Tx
+from ulak.spine.tail import Tail
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.timers import PROMOTE_DUE
 from ulak.spine.worker import StopReport, Worker
@@ -57,6 +58,7 @@ class Loops:
         self._clock = clock
         self._telemetry = telemetry
         self.breakers = Breakers()
+        self.tail = Tail(store, self.watching)
         self.gate = Gate(store, clock, handlers, telemetry)
         self.worker = Worker(store, handlers, clock, telemetry, self.breakers, lanes, concurrency, threads, processes)
         self._rescuer = Rescuer(store, telemetry, lease_seconds, poison_deaths)
@@ -147,6 +149,9 @@ class Loops:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.tail.close()
+        for watcher in self._watchers:
+            watcher.set()
         return report
 
     # The loops
