@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from bench.child import CONTEXT
 from ulak import Ulak
+from ulak.cli.process import spare_the_collector
 from ulak.http.app import Door, build_app
 from ulak.http.hot import HotRoute, Receive, Scope, Send, read_body, reply
 from ulak.http.keys import keep_key, make_key
@@ -69,6 +70,7 @@ async def _serve(pipe: Connection, ulak: Ulak) -> None:
         door = build_app(ulak)
         _add_noop(door)
         async with door.life(), listening(door, listener):
+            spare_the_collector()
             pipe.send((listener.getsockname()[1], key.token))
             await asyncio.get_running_loop().run_in_executor(None, pipe.recv)
             door.guard.stopping = True
