@@ -37,6 +37,12 @@ def test_a_hot_route_is_described_by_its_own_types(route):
     assert {name: DOCUMENT["components"]["schemas"][name] for name in components} == components
 
 
+def test_the_headers_of_a_hot_route_are_described():
+    (parameter,) = DOCUMENT["paths"]["/api/notifications"]["post"]["parameters"]
+    assert (parameter["name"], parameter["in"], parameter["required"]) == ("Idempotency-Key", "header", False)
+    assert parameter["schema"]["maxLength"] == 255
+
+
 @pytest.mark.parametrize("route", HOT, ids=lambda route: route.path)
 def test_the_examples_of_a_hot_route_are_acceptable(route):
     for example in route.examples.values():

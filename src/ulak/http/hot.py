@@ -27,7 +27,10 @@ JSON_HEADERS: Headers = [(b"content-type", b"application/json")]
 
 @dataclass(frozen=True, slots=True)
 class HotRoute:
-    """One exact method and path. `request` and `response` are msgspec types; the OpenAPI schema is made from them."""
+    """One exact method and path. `request` and `response` are msgspec types; the OpenAPI schema is made from them.
+
+    `headers` are those that may be sent besides, each with what it is for.
+    """
 
     method: str
     path: str
@@ -39,6 +42,7 @@ class HotRoute:
     status: int = 202
     description: str = ""
     tag: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
     examples: dict[str, Any] = field(default_factory=dict)
     statuses: tuple[int, ...] = (400, 401, 403, 413, 429, 503)
 

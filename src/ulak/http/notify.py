@@ -86,7 +86,9 @@ def _accept_route(ulak: Ulak) -> HotRoute:
 
     return HotRoute(
         "POST", "/api/notifications", accept, "notify", "Accept a notification for delivery", Request, Accepted,
-        description="Answers as soon as it is durable. The header Idempotency-Key makes a repeat get the first answer.",
+        description="Answers as soon as it is durable. `notificationType`, `recipient` and `body` are needed; "
+        "instead of `body` you may give `template` and its `variables`.",
+        headers={"Idempotency-Key": "A repeat with the same key and body gets the first answer; it is sent once."},
         tag="notifications", examples={"email": EXAMPLE}, statuses=(400, 401, 403, 409, 413, 429, 503),
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ from ulak.http.failure import schema as problem_schema
 from ulak.http.guard import PROBES
 from ulak.http.hot import HotRoute
 
+MOST_HEADER = 255
 _REF = "#/components/schemas/{name}"
 _PROBLEM = {"content": {"application/json": {"schema": {"$ref": _REF.format(name="Problem")}}}}
 _USUAL = (400, 401, 403, 404, 409, 413, 429, 500, 503)
@@ -81,6 +82,7 @@ def _operation(route: HotRoute) -> dict[str, Any]:
         "description": f"{route.description} Needs the scope `{route.scope}`.".strip(),
         "operationId": f"{route.method.lower()}{route.path.replace('/', '_')}",
         "tags": [route.tag] if route.tag else [],
+        "parameters": [_header(name, text) for name, text in route.headers.items()],
         "requestBody": {"required": True, "content": {"application/json": content}},
         "responses": {
             str(route.status): {
@@ -90,3 +92,8 @@ def _operation(route: HotRoute) -> dict[str, Any]:
             **_problems(route.statuses),
         },
     }
+
+
+def _header(name: str, text: str) -> dict[str, Any]:
+    schema = {"type": "string", "minLength": 1, "maxLength": MOST_HEADER, "description": text}
+    return {"name": name, "in": "header", "required": False, "schema": schema}
