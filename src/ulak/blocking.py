@@ -27,7 +27,11 @@ class BlockingUlak:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self.call(self._ulak.open)
+        try:
+            self.call(self._ulak.open)
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(
@@ -36,9 +40,12 @@ class BlockingUlak:
         try:
             self.call(self._ulak.close)
         finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+            self._end()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
     def call(self, verb: Callable[..., Coroutine[Any, Any, R]], *args: Any, **kwargs: Any) -> R:
         """Run any of Ulak's async verbs to its end: `ulak.call(ulak.inner.jobs.list, kind="mail.send")`."""

@@ -58,6 +58,15 @@ async def test_two_stores_share_the_work_without_claiming_twice(two):
     assert set(taken + rest) == added
 
 
+async def test_a_table_of_the_same_name_in_another_schema_is_left_alone(opened, database):
+    query(database, "CREATE SCHEMA shop")
+    query(database, "CREATE TABLE shop.job (id bigint)")
+    async with opened(database) as first, opened(database) as second:
+        while not (first.store._herald.facts and second.store._herald.facts):
+            await asyncio.sleep(0.001)
+        assert first.store._herald.facts["owners"] >= 1
+
+
 async def test_each_store_has_an_owner_and_a_node_of_its_own(two, database):
     first, second = two
     assert first.store.owner != second.store.owner

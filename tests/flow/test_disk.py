@@ -131,6 +131,13 @@ async def test_the_ballast_is_given_up_when_a_write_fails_and_short_space_closes
         assert await ulak.enqueue("mail.send")
 
 
+async def test_short_space_closes_the_door_from_the_first_moment(sqlite_address, clock, monkeypatch):
+    monkeypatch.setattr("ulak.stores.ballast.shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
+    async with build(sqlite_address, clock, work=False, spine={"min_free_mb": 1}) as ulak:
+        with pytest.raises(Unavailable, match=r"refused: only 0 MB are free.*min_free_mb"):
+            await ulak.enqueue("mail.send")
+
+
 async def test_after_a_failed_sync_nobody_is_told_yes_or_no_and_a_restart_recovers(sqlite_address, clock, recorder):
     async with build(sqlite_address, clock, work=False) as ulak:
         before = await ulak.enqueue("mail.wait", "before")

@@ -252,17 +252,18 @@ class Model:
         mine = sorted((piece for piece in self.among(LEASED) if piece.owner == owner), key=lambda piece: piece.id)
         for piece in mine:
             self._say("uncertain", piece)
+            piece.crashes += 1
+        for piece in mine:
             if piece.cancelled:
                 self._end(piece, "cancelled", now, {"reason": "cancelled while its process died"})
             elif piece.hold:
                 cause = "the process died during this attempt; it may have had its effect and waits for a decision"
                 self._bury(piece, cause, "uncertain", now)
-            elif piece.crashes + 1 >= poison_deaths:
-                deaths = piece.crashes + 1
-                self._bury(piece, f"poison: the process died {deaths} times while this job was running", "poison", now)
+            elif piece.crashes >= poison_deaths:
+                cause = f"poison: the process died {piece.crashes} times while this job was running"
+                self._bury(piece, cause, "poison", now)
             else:
                 self._come_back(piece, SUSPECT)
-                piece.crashes += 1
         return len(mine)
 
     def cancel(self, identifier: int, now: int) -> str:

@@ -122,7 +122,8 @@ def _uncertain_attempts(record: Record, error_class: str | None) -> int:
         entry.word == Word.UNCERTAIN or _UNCERTAIN in entry.detail.get("reason", "") for entry in record.timeline
     )
     last = error_class in _UNCERTAIN_ENDS or (error_class is not None and _UNCERTAIN in str(record.detail))
-    return noted + last
+    told = len(record.timeline) > 1 and record.timeline[-2].word == Word.UNCERTAIN  # a death is noted before the end
+    return noted + (last and not told)
 
 
 def _kept(record: Record) -> Notification:

@@ -35,7 +35,8 @@ class CronEntry:
             following: datetime = next(CronSim(self.expression, to_datetime(now).astimezone(zone)))
         except (CronSimError, StopIteration) as error:
             raise Invalid(
-                f"cron entry {self.name}: {self.expression!r} is not a cron expression ({error}); use five fields"
+                f"cron entry {self.name}: {self.expression!r} is not a cron expression ({error}); "
+                "use five fields, or six with the seconds first"
             ) from error
         return to_millis(following)
 

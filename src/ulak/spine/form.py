@@ -12,7 +12,7 @@ from ulak import codec
 from ulak.clock import to_millis
 from ulak.errors import Invalid, TooLarge
 from ulak.ids import Ids
-from ulak.spine.job import READY, NewJob, Priority, Row
+from ulak.spine.job import MOST_KIND, READY, NewJob, Priority, Row
 
 MOST_PAYLOAD_BYTES = 1_048_576
 MOST_TEXT = 200
@@ -57,13 +57,13 @@ def _to_row(job: NewJob, identifier: int, now: int) -> Row:
 
 def _check(job: NewJob) -> None:
     if not _is_good(job.kind):
-        raise _bad_text(job, "kind")
+        raise _bad_text(job, "kind", MOST_KIND)
     if job.key is not None and not _is_text(job.key):
         raise _bad_text(job, "key")
     if job.unique_key is not None and not _is_text(job.unique_key):
         raise _bad_text(job, "unique_key")
     if job.continuation is not None and not _is_good(job.continuation):
-        raise _bad_text(job, "continuation")
+        raise _bad_text(job, "continuation", MOST_KIND)
     if not 1 <= job.slots <= MOST_SLOTS:
         raise Invalid(
             f"slots of a {job.kind} job must be 1 to {MOST_SLOTS}, not {job.slots}", fields=[("slots", "range")]
@@ -76,9 +76,9 @@ def _check(job: NewJob) -> None:
         raise Invalid("give either delay_seconds (0 to ten years) or due_at", fields=[("delay_seconds", "choice")])
 
 
-def _bad_text(job: NewJob, name: str) -> Invalid:
+def _bad_text(job: NewJob, name: str, most: int = MOST_TEXT) -> Invalid:
     return Invalid(
-        f"{name} of a {job.kind[:50]!r} job must have 1 to {MOST_TEXT} characters, no NUL and no lone surrogate",
+        f"{name} of a {job.kind[:50]!r} job must have 1 to {most} characters, no NUL and no lone surrogate",
         fields=[(name, "length")],
     )
 
@@ -94,8 +94,10 @@ def _is_text(text: str) -> bool:
     return "\x00" not in text
 
 
-# There are few kinds, and each is looked at once.
-_is_good = lru_cache(maxsize=4096)(_is_text)
+@lru_cache(maxsize=4096)
+def _is_good(kind: str) -> bool:
+    """There are few kinds, and each is looked at once."""
+    return len(kind) <= MOST_KIND and _is_text(kind)
 
 
 def _instant(name: str, instant: datetime) -> int:

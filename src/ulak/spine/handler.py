@@ -10,6 +10,7 @@ from typing import Any, Literal
 from ulak.backoff import Backoff
 from ulak.errors import Conflict, Invalid
 from ulak.spine.breaker import BreakerPolicy
+from ulak.spine.job import MOST_KIND
 
 LaneName = Literal["async", "thread", "process"]
 Policy = Literal["block", "reject", "wait"]
@@ -39,8 +40,8 @@ class Handler:
     pool: str | None = None  # kinds of one pool share one bound
 
     def __post_init__(self) -> None:
-        if not self.kind or len(self.kind) > 100:
-            raise Invalid(f"kind {self.kind!r} must have 1 to 100 characters, like room.verb")
+        if not 0 < len(self.kind) <= MOST_KIND:
+            raise Invalid(f"kind {self.kind!r} must have 1 to {MOST_KIND} characters, like room.verb")
         for name in ("concurrency", "max_attempts", "timeout_seconds"):
             if getattr(self, name) <= 0:
                 raise Invalid(f"{name} of {self.kind} must be more than 0")

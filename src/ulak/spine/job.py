@@ -9,6 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+MOST_KIND = 100  # characters of a kind's name
+
 OnUncertain = Literal["resend", "hold"]
 
 

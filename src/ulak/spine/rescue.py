@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ulak.spine.job import SUSPECT_LEVEL, Word
+from ulak.spine.job import SUSPECT_LEVEL
 from ulak.spine.outcome import Cancel, Settlement
 from ulak.spine.query import Queries
-from ulak.spine.settle import Leased, bury, note_entry, settle
+from ulak.spine.settle import Leased, bury, doubt, settle
 from ulak.spine.store import Line, Tx, Verb
 
 sql = Queries(__package__)
@@ -32,19 +32,18 @@ def rescue(tx: Tx, lost: Lost) -> int:
     tx.lock_keys(sorted({row[3] for row in rows if row[3] is not None}))
     if tx.shared:
         rows = tx.all(sql.lock_owned, owner=lost.owner, ids=[row[0] for row in rows])
+    doubt(tx, [(row[0], row[2], row[4], row[8]) for row in rows], owner=lost.owner)
     suspects = []
-    for identifier, epoch, kind, key, attempt, crashes, hold, cancelled_at in rows:
-        tx.emit(Word.UNCERTAIN, identifier, kind, attempt)  # before what becomes of it: the last word stays
-        tx.count(Word.UNCERTAIN, kind)
+    for identifier, epoch, kind, key, attempt, crashes, hold, cancelled_at, _ in rows:
         tx.wake(kind, SUSPECT_LEVEL)
         if cancelled_at is not None:
             settle(tx, [Settlement(identifier, epoch, kind, key, attempt, Cancel("cancelled while its process died"))])
         elif hold or crashes + 1 >= lost.poison_deaths:
             _hold(tx, identifier, crashes + 1, hold=bool(hold))
         else:
-            suspects.append((note_entry(tx.now, Word.UNCERTAIN, attempt, owner=lost.owner), identifier))
+            suspects.append(identifier)
     if suspects:
-        tx.each(sql.suspect_jobs, suspects)
+        tx.run(sql.suspect_jobs, ids=suspects)
     return len(rows)
 
 

@@ -241,16 +241,15 @@ def _resume(tx: Tx, paused: Sequence[tuple[Settlement, Leased]]) -> None:
     if cancelled:
         leave(tx, Word.CANCELLED, cancelled, {})
         paused = [(one, row) for one, row in paused if row.cancelled_at is None]
-    paused = [(one, row) for one, row in paused if not (one.uncertain and _doubt(tx, row))]
+    doubt(tx, [(row.id, row.kind, row.attempt, row.started_at) for one, row in paused if one.uncertain])
+    paused = [(one, row) for one, row in paused if not (one.uncertain and _held(tx, row))]
     changes = []
     for one, row in paused:
         snoozed = isinstance(one.outcome, Snooze)
         word = Word.SNOOZED if snoozed else Word.RETRIED
         reason = one.outcome.reason if isinstance(one.outcome, Retry | Snooze) else ""
-        started = {"started_at": row.started_at}
-        doubt = note_entry(tx.now, Word.UNCERTAIN, row.attempt, **started) if one.uncertain else ""
-        said = {"until": one.resume_at, "reason": reason} | ({} if doubt else started)
-        entry = doubt + note_entry(tx.now, word, row.attempt, **said)
+        started_at = None if one.uncertain else row.started_at  # told already
+        entry = note_entry(tx.now, word, row.attempt, started_at=started_at, until=one.resume_at, reason=reason)
         changes.append((DEFERRED, one.resume_at, int(snoozed), entry, row.id))
         tx.emit(word, row.id, row.kind, [row.attempt, one.resume_at, reason[:200]])
         tx.count(word, row.kind)
@@ -258,11 +257,23 @@ def _resume(tx: Tx, paused: Sequence[tuple[Settlement, Leased]]) -> None:
     tx.each(sql.resume_jobs, changes)
 
 
-def _doubt(tx: Tx, row: Leased) -> bool:
-    """An attempt that may have had its effect, though its process lives; answers whether it now waits for a person."""
-    tx.emit(Word.UNCERTAIN, row.id, row.kind, row.attempt)
-    tx.count(Word.UNCERTAIN, row.kind)
-    ((hold,),) = tx.all(sql.doubt_job, id=row.id)
+def doubt(tx: Tx, attempts: Sequence[tuple[int, str, int, int | None]], owner: int | None = None) -> None:
+    """Attempts (id, kind, attempt, started_at) that may have had their effect: told, counted, and kept in the timeline.
+
+    What becomes of the job is told after it, so that the log's last word is where the job stands.
+    """
+    entries = []
+    for identifier, kind, attempt, started_at in attempts:
+        tx.emit(Word.UNCERTAIN, identifier, kind, attempt)
+        tx.count(Word.UNCERTAIN, kind)
+        entry = note_entry(tx.now, Word.UNCERTAIN, attempt, started_at=started_at, owner=owner)
+        entries.append((entry, identifier))
+    tx.each(sql.doubt_jobs, entries)
+
+
+def _held(tx: Tx, row: Leased) -> bool:
+    """Whether a doubtful job waits for a person now, because its sender wanted that."""
+    ((hold,),) = tx.all(sql.read_hold, id=row.id)
     if hold:
         bury(tx, row, "the handler finished, but that could not be kept; the job waits for a decision", "uncertain")
     return bool(hold)

@@ -29,6 +29,7 @@ sql = Queries("ulak.spine")
 CHANNEL = "ulak"
 PAUSE_SECONDS = 0.01  # between two words of this process
 FACTS_SECONDS = 5.0
+AFTER_LOSS_SECONDS = 0.1
 LEVELS_PER_WORD = 20  # a NOTIFY carries less than 8,000 bytes
 IDS_PER_WORD = 200
 
@@ -138,8 +139,9 @@ class Herald:
                 return
             try:
                 self._serve(connection)
-            except psycopg.OperationalError as error:
+            except psycopg.Error as error:
                 log.warning("herald_lost", error=str(error))
+                self._ending.wait(AFTER_LOSS_SECONDS)
             finally:
                 connection.close()
 

@@ -100,6 +100,7 @@ class SqliteStore:
         self.ids = session.ids
         self.owner = self.ids.take(self.clock.now())
         self.ballast.load()
+        self.ledger.closed_because = self.ballast.shortage()
         return session
 
     def _committed(self, buffers: Buffers) -> None:

@@ -37,7 +37,8 @@ def test_a_delay_and_an_instant_say_when():
     ("options", "field"),
     [
         ({"kind": ""}, "kind"),
-        ({"kind": "x" * 201}, "kind"),
+        ({"kind": "x" * 101}, "kind"),
+        ({"continuation": "x" * 101}, "continuation"),
         ({"key": ""}, "key"),
         ({"key": "a\x00b"}, "key"),
         ({"key": "\ud800"}, "key"),

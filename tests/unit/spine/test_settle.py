@@ -10,6 +10,7 @@ import pytest
 from tests.contract.bench import Bench, Ears
 from tests.postgres_server import fresh_database
 from ulak.spine.cancel import CANCEL
+from ulak.spine.jobs import read_record
 from ulak.spine.outcome import Cancel, Done, Release, Settlement, Snooze
 from ulak.spine.rescue import RESCUE, Lost
 from ulak.spine.settle import SETTLE
@@ -61,6 +62,19 @@ async def test_a_stale_result_does_not_hide_the_new_one_that_comes_with_it(bench
     settlements = [Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, outcome) for one in pair]
     assert await bench.store.submit(SETTLE, settlements) == {(new.id, new.epoch)}
     assert await bench.live() == {}
+
+
+@pytest.mark.parametrize("hold", [1, 0])
+async def test_the_timeline_tells_of_an_attempt_that_was_cut_off(bench: Bench, hold):
+    identifier = await bench.add(hold=hold)
+    await bench.claim()
+    await bench.store.submit(RESCUE, Lost(bench.store.owner, 5))
+    await bench.settle(await bench.claim_suspects())
+    record = await bench.store.read(read_record, identifier)
+    assert record is not None
+    after = ["dead"] if hold else ["started", "done"]
+    assert [entry.word for entry in record.timeline] == ["accepted", "started", "uncertain", *after]
+    assert record.crashes == 1
 
 
 @pytest.mark.parametrize("hold", [1, 0])

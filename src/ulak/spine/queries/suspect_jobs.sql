@@ -1,4 +1,1 @@
-UPDATE job
-SET state = 4, crashes = crashes + 1, owner = NULL, started_at = NULL,
-    note = CASE WHEN length(coalesce(note, '')) < 16000 THEN coalesce(note, '') || :entry ELSE note END
-WHERE id = :id
+UPDATE job SET state = 4, owner = NULL WHERE id IN (SELECT value FROM json_each(:ids))

@@ -1,1 +1,0 @@
-UPDATE job SET crashes = crashes + 1 WHERE id = :id RETURNING hold

@@ -1,0 +1,1 @@
+SELECT hold FROM job WHERE id = :id
