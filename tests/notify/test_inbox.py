@@ -116,11 +116,14 @@ async def test_a_cursor_behind_the_oldest_event_is_told_and_what_is_left_follows
             assert (reset.reason, reset.oldest) == ("pruned", cursor + 1)
             await send(ulak, "three")
             bodies = []
-            async for _, item in news:
-                bodies += [] if item is None else [item.body]
-                if bodies[-1:] == ["three"]:
-                    break
-        assert "one" not in bodies
+            while bodies[-1:] != ["three"]:
+                coming = asyncio.ensure_future(anext(news))
+                while not coming.done():  # on PostgreSQL an event is numbered a moment after its commit
+                    ulak.clock.advance(0.1)
+                    await asyncio.sleep(0.001)
+                bodies += [] if coming.result()[1] is None else [coming.result()[1].body]
+        # How many commits share a block, and so what is left, is the store's affair; nothing after it may be missing.
+        assert bodies == ["one", "two", "three"][-len(bodies) :]
 
 
 async def test_a_quiet_stream_tells_its_place_now_and_then_though_others_get_something(make_in_memory):
