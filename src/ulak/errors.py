@@ -34,11 +34,7 @@ class Conflict(Error):
 
 
 class Duplicate(Conflict):
-    """A live job of this kind already has that unique key."""
-
-    def __init__(self, message: str | None = None, *, existing_id: int | None = None) -> None:
-        super().__init__(message)
-        self.existing_id = existing_id
+    """It was submitted already; ask for what became of it."""
 
 
 class IllegalTransition(Conflict):

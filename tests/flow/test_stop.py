@@ -69,7 +69,7 @@ async def test_what_cannot_be_stopped_is_left_and_reported_and_uncertain_at_the_
     sqlite_address, clock, recorder
 ):
     ulak = build(sqlite_address, clock, worker=GRACE)
-    started, never = asyncio.Event(), asyncio.Event()
+    started, never, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @ulak.handles("mail.send")
     async def stubborn(_):
@@ -79,6 +79,7 @@ async def test_what_cannot_be_stopped_is_left_and_reported_and_uncertain_at_the_
                 await never.wait()
             except asyncio.CancelledError:
                 continue
+        ended.set()
 
     await ulak.open()
     job = await ulak.enqueue("mail.send", 1)
@@ -88,7 +89,7 @@ async def test_what_cannot_be_stopped_is_left_and_reported_and_uncertain_at_the_
     report = await stopping
     assert report.left == (job,)
     never.set()  # it ends after all, too late for anybody to listen
-    await asyncio.sleep(0.01)
+    await ended.wait()
     again = build(sqlite_address, clock)
     recorder.on(again, "mail.send")
     async with again:

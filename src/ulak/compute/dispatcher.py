@@ -6,7 +6,6 @@ called while it is held.
 
 from __future__ import annotations
 
-import logging
 import os
 import select
 import threading
@@ -26,12 +25,11 @@ from ulak.compute.model import TaskStatus, TaskType
 from ulak.compute.settings import ComputeSettings
 from ulak.compute.table import Table
 from ulak.compute.warden import Warden
-from ulak.compute.work import ASIDE, QUEUED, SENT, Finished, Outcome, Work
+from ulak.compute.work import ASIDE, QUEUED, SENT, Finished, Outcome, Work, tell
 from ulak.errors import Refused, Unavailable
 
 _SILENCE_SECONDS = 0.005  # a worker with work sent ahead that says nothing for longer is asked to return it
 _EVENTS = 64  # per look; the default makes room for a thousand each time
-_log = logging.getLogger(__name__)
 _dispatchers: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
 
 
@@ -41,7 +39,7 @@ class Dispatcher(Table):
     def __init__(self, settings: ComputeSettings, initializer: bytes | None = None) -> None:
         super().__init__(settings, initializer)
         self._warden = Warden(self, settings)
-        self._attendant = Attendant(self, _tell)
+        self._attendant = Attendant(self, tell)
         self._hands: dict[int, Hand] = {}
         self._waiters: deque[Callable[[], None]] = deque()  # want room in a line
         self._wanted: set[TaskType] = set()
@@ -97,7 +95,7 @@ class Dispatcher(Table):
         with self.lock:
             for work in self.take_all():
                 self.finish(work, Outcome(TaskStatus.CANCELLED, attempts=work.attempts), finished)
-        _tell(finished)
+        tell(finished)
         return len(finished)
 
     def attend(self, work: Work, seconds: float | None) -> None:
@@ -178,7 +176,7 @@ class Dispatcher(Table):
             self._keep_house(finished)
             with self.lock:
                 pause = self._pause()
-            _tell(finished)
+            tell(finished)
         self._warden.close_nursery()
         self._poll.close()
 
@@ -275,14 +273,6 @@ class Dispatcher(Table):
 
     def stop_listening(self, descriptor: int) -> None:
         self._poll.unregister(descriptor)
-
-
-def _tell(finished: Finished) -> None:
-    for work, outcome in finished:
-        try:
-            work.finish(work, outcome)
-        except Exception:  # noqa: BLE001 - one task's trouble must not end the thread that serves all
-            _log.exception("%s is over, but its outcome could not be delivered", work.name)
 
 
 def _disown() -> None:

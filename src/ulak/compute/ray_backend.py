@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-import logging
 import threading
 from collections.abc import Callable
 from itertools import count
@@ -25,13 +24,12 @@ from ulak.compute.model import TaskStatus, TaskType
 from ulak.compute.ray_work import run_batch
 from ulak.compute.runner import Role
 from ulak.compute.settings import ComputeSettings
-from ulak.compute.work import ASIDE, FINAL, QUEUED, SENT, Finished, Outcome, Work
+from ulak.compute.work import ASIDE, FINAL, QUEUED, SENT, Finished, Outcome, Work, tell
 from ulak.errors import Misconfigured, Refused, Unavailable
 
 _LARGEST_BATCH = 100
 _LOOK_SECONDS = 0.01  # how long one look at the cluster may block the taking of new work
 _IO_CPUS = 0.01  # of a core, for a batch that mostly waits
-_log = logging.getLogger(__name__)
 
 
 class RayBackend:
@@ -96,7 +94,7 @@ class RayBackend:
             for line in self._lines.values():
                 for work in line.drain():
                     self._end(work, Outcome(TaskStatus.CANCELLED, attempts=work.attempts), finished)
-        _tell(finished)
+        tell(finished)
         return len(finished)
 
     def when_room(self, callback: Callable[[], None]) -> None:
@@ -156,7 +154,7 @@ class RayBackend:
                 self._kill(reference)
             self._over = True
             self._lock.notify_all()
-        _tell(finished)
+        tell(finished)
         self._thread.join()
         if self._started:
             self._ray.shutdown()
@@ -176,7 +174,7 @@ class RayBackend:
                 waiters = self._admitted()
             for reference in self._ready(references):
                 self._collect(reference, finished)
-            _tell(finished)
+            tell(finished)
             for callback in waiters:
                 callback()
 
@@ -338,11 +336,3 @@ def _load() -> Any:
 def _of_cluster(sent: int, batches: int, done: int) -> dict[str, Any]:
     status = "busy" if batches else "idle"
     return {"pid": None, "status": status, "active_count": batches, "in_flight": sent, "total_done": done}
-
-
-def _tell(finished: Finished) -> None:
-    for work, outcome in finished:
-        try:
-            work.finish(work, outcome)
-        except Exception:  # noqa: BLE001 - one task's trouble must not end the thread that serves all
-            _log.exception("%s is over, but its outcome could not be delivered", work.name)

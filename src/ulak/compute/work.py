@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,6 +11,8 @@ from ulak.compute.model import TaskStatus, TaskType
 
 if TYPE_CHECKING:
     from ulak.compute.hand import Hand
+
+_log = logging.getLogger(__name__)
 
 # In line, in line but apart (a suspect, or waiting for its next attempt), at a worker, over.
 QUEUED, ASIDE, SENT, FINAL = range(4)
@@ -81,3 +84,12 @@ class Work:
 
 
 Finished = list[tuple[Work, Outcome]]
+
+
+def tell(finished: Finished) -> None:
+    """Deliver outcomes, outside every lock."""
+    for work, outcome in finished:
+        try:
+            work.finish(work, outcome)
+        except Exception:  # noqa: BLE001 - one task's trouble must not end the thread that serves all
+            _log.exception("%s is over, but its outcome could not be delivered", work.name)
