@@ -31,11 +31,12 @@ class Served:
     door: Door
     address: str
     session: aiohttp.ClientSession
+    key: str | None = None  # sent where a request names none
 
     async def ask(self, method, path, body=..., *, key=None, headers=None, data=None) -> Answer:
         sent = dict(headers or {})
-        if key is not None:
-            sent["authorization"] = f"Bearer {key}"
+        if key is not None or self.key is not None:
+            sent["authorization"] = f"Bearer {key or self.key}"
         options = {"data": data} if data is not None else {} if body is ... else {"json": body}
         url = URL(self.address + path, encoded=True)  # sent as the test writes it
         async with self.session.request(method, url, headers=sent, **options) as response:

@@ -95,7 +95,8 @@ async def test_a_field_is_named_as_the_error_names_it(raising, path):
 )
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_field_that_is_named_is_the_field_that_was_sent(shared, path, body, field):
-    answer = await shared.post(path, body)
+    key = await shared.make_key("compute", "jobs", "notify")
+    answer = await shared.post(path, body, key=key)
     assert answer.status == 400
     assert [one["field"] for one in answer.body["fields"]] == [field]
 

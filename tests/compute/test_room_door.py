@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from pathlib import Path
 
@@ -18,7 +19,14 @@ PAGE = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text(encod
 @pytest.fixture
 def room(tmp_path):
     root = write_scripts(tmp_path / "scripts")
-    return lambda **more: serving(**{"compute.script_root": root, "compute.cpu_workers": 1, **more})
+
+    @contextlib.asynccontextmanager
+    async def open_room(**more):
+        async with serving(**{"compute.script_root": root, "compute.cpu_workers": 1, **more}) as served:
+            served.key = await served.make_key("compute", "metrics")
+            yield served
+
+    return open_room
 
 
 async def submit(served, script, params=None, **fields):
@@ -38,15 +46,52 @@ async def test_a_task_is_accepted_run_and_asked_for(room):
         assert (await served.post(f"/api/compute/tasks/{identifier}/cancel")).status == 409
 
 
-async def test_only_a_key_with_the_scope_may_run_scripts(room, monkeypatch):
+ROUTES = [("POST", "/tasks"), ("POST", "/tasks/batch"), ("GET", "/stats")]
+TASK = {"script_path": "double.py", "params": {"value": 1}}
+
+
+@pytest.mark.parametrize(("required", "status"), [(True, 401), (False, 403)])
+async def test_nobody_runs_scripts_without_a_key_not_even_on_this_machine(room, monkeypatch, required, status):
     monkeypatch.setattr("ulak.http.access.Access.check_start", lambda *_: None)  # the first key comes later
-    async with room(**{"http.require_keys": True}) as served:
-        allowed, other = await served.make_key("compute"), await served.make_key("jobs")
-        task = {"script_path": "double.py", "params": {"value": 1}}
-        assert (await served.post("/api/compute/tasks", task)).status == 401
-        for method, path in [("POST", "/tasks"), ("POST", "/tasks/batch"), ("GET", "/stats")]:
+    async with room(work=False, **{"http.require_keys": required}) as served:
+        served.key = None
+        for method, path in ROUTES:
+            answer = await served.ask(method, f"/api/compute{path}")
+            assert answer.status == status
+        assert required or "ulak keys create NAME --scope compute" in answer.text
+
+
+@pytest.mark.parametrize("scopes", [["jobs"], ["admin", "notify", "reveal"]])
+async def test_only_the_scope_by_its_name_runs_scripts(room, scopes):
+    async with room(work=False) as served:
+        other = await served.make_key(*scopes)
+        for method, path in ROUTES:
             assert (await served.ask(method, f"/api/compute{path}", key=other)).status == 403
-        assert (await served.post("/api/compute/tasks", task, key=allowed)).status == 202
+        assert (await served.post("/api/compute/tasks", TASK)).status == 202
+
+
+async def test_no_other_door_leads_to_a_script(room):
+    """Not as a job of the room's kind, nor as what follows a job, nor by mending a dead letter of the room."""
+    async with room() as served:
+        died = await submit(served, "fail.py", {"text": "no"}, max_retries=0)
+        await served.get(f"/api/compute/tasks/{died}/result?wait=60")
+        jobs = await served.make_key("jobs", "admin")
+        ((letter,),) = [(await served.get("/api/dead", key=jobs)).body["dead"]]
+        for caller in (jobs, await served.make_key("jobs", "notify")):
+            for job in ({"kind": "compute.run.io", "payload": {}}, {"kind": "a", "continuation": "compute.run.cpu"}):
+                assert (await served.post("/api/jobs", job, key=caller)).status == 403
+            assert (await served.ask("PUT", f"/api/dead/{letter['id']}/payload", {}, key=caller)).status == 403
+        both = await served.make_key("jobs", "compute")
+        assert (await served.ask("PUT", f"/api/dead/{letter['id']}/payload", {}, key=both)).status == 204
+
+
+async def test_who_may_not_run_scripts_can_not_make_a_key_that_may(room):
+    async with room(work=False) as served:
+        served.key = None
+        assert (await served.post("/api/keys", {"name": "mine", "scopes": ["compute"]})).status == 403
+        admin = await served.make_key("admin", "compute")
+        made = await served.post("/api/keys", {"name": "theirs", "scopes": ["compute"]}, key=admin)
+        assert made.status == 201
 
 
 @pytest.mark.parametrize(

@@ -67,17 +67,11 @@ def test_durable_tasks_are_submitted_followed_and_cancelled_beside_a_server(fold
         eventually(lambda: said(folder, "result", held["task_id"])["status"] == "CANCELLED")
 
 
-def post(process, path, body):
-    request = urllib.request.Request(
-        process.address + path, json.dumps(body).encode(), {"content-type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return json.load(answer)
-
-
-def result_of(process, task):
-    address = f"{process.address}/api/compute/tasks/{task['task_id']}/result?wait=60"
-    with urllib.request.urlopen(address, timeout=90) as answer:
+def ask(process, key, path, body=None):
+    headers = {"content-type": "application/json", "authorization": f"Bearer {key}"}
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{process.address}/api/compute/tasks{path}", data, headers)
+    with urllib.request.urlopen(request, timeout=90) as answer:
         return json.load(answer)
 
 
@@ -92,8 +86,9 @@ def test_accepted_tasks_survive_the_kill_of_the_server(folder):
         for line in range(30)
     ]
     one_worker = {"ULAK_COMPUTE__CPU_WORKERS": "1"}
+    key = json.loads(command(folder, "keys", "create", "shop", "--scope", "compute", "--json").stdout)["token"]
     with server(folder, **one_worker) as process:
-        accepted = post(process, "/api/compute/tasks/batch", tasks)
+        accepted = ask(process, key, "/batch", tasks)
         worker = gate.wait()
         process.stop(signal.SIGKILL)
     eventually(lambda: not is_alive(worker))  # no orphan
@@ -101,7 +96,7 @@ def test_accepted_tasks_survive_the_kill_of_the_server(folder):
     Path(gate.path).unlink()
     Path(gate.path).write_text("after the kill")
     with server(folder, **one_worker) as process:
-        results = [result_of(process, task) for task in accepted]
+        results = [ask(process, key, f"/{task['task_id']}/result?wait=60") for task in accepted]
     assert {result["status"] for result in results} == {"SUCCESS"}
     assert results[0]["data"] == "after the kill"
     assert sorted(map(int, notes.read_text().split())) == list(range(30))

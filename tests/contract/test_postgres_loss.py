@@ -13,6 +13,8 @@ from tests.contract.lossy_proxy import lossy
 from tests.postgres_server import server
 from ulak.errors import Invalid, Unavailable
 from ulak.spine import probe
+from ulak.stores.postgres_session import PostgresSession
+from ulak.stores.postgres_tx import PostgresTx
 
 pytestmark = pytest.mark.postgres
 
@@ -57,6 +59,26 @@ async def test_a_unit_without_events_runs_once(opened, database, lost):
             await bench.store.write(lambda tx: tx.run(sql.refund_budget, kind="mail", tokens=1))
             with psycopg.connect(database) as connection:
                 assert connection.execute("SELECT tokens FROM budget").fetchall() == [(6.0,)]
+
+
+@pytest.mark.parametrize("committed", [True, False], ids=["committed", "not committed"])
+async def test_a_commit_about_which_the_driver_is_confused_is_looked_up(opened, database, monkeypatch, committed):
+    """A server that stops says so before it hangs up; in between the driver may complain of itself, not of the wire."""
+    send = PostgresSession._send_commit
+
+    def confused(session: PostgresSession, tx: PostgresTx) -> None:
+        monkeypatch.undo()
+        if committed:
+            send(session, tx)
+        else:
+            session._token = tx.ids.take(tx.now)
+        raise psycopg.OperationalError("cannot exit pipeline mode while busy")
+
+    async with opened(database) as bench:
+        monkeypatch.setattr(PostgresSession, "_send_commit", confused)
+        identifier = await bench.add()
+        assert await bench.tally() == {"accepted": 1}
+        assert [lease.id for lease in await bench.claim()] == [identifier]
 
 
 async def test_a_backend_that_is_ended_before_the_commit_costs_nothing(opened, database):

@@ -1,4 +1,4 @@
-"""The compute room's door. Only scripts under the configured root run, and only with the compute scope."""
+"""The compute room's door. Only scripts below the root run, and only with a key that has the scope compute."""
 
 from __future__ import annotations
 

@@ -108,9 +108,12 @@ def _router(ulak: Ulak) -> APIRouter:
         return RedriveView(matched=matched, redriven=0, ids=list(map(str, first)), continues=True)
 
     @router.put("/{id}/payload", summary="Replace a dead letter's payload", status_code=204)
-    async def edit(_: May, id: Id, payload: Annotated[Any, Body(examples=[{"name": "world"}])]) -> None:  # noqa: A002
-        """Any JSON, and it is used when the letter is sent again."""
-        await ulak.jobs.edit(number(id, "dead letter"), payload)
+    async def edit(caller: May, id: Id, payload: Annotated[Any, Body(examples=[{"name": "world"}])]) -> None:  # noqa: A002
+        """Any JSON, and it is used when the letter is sent again. A room's letter needs the room's scope as well."""
+        identifier = number(id, "dead letter")
+        found = await ulak.store.read(read_record, identifier)
+        caller.need_for_kind("" if found is None else found.kind)
+        await ulak.jobs.edit(identifier, payload)
 
     @router.delete("/{id}", summary="Drop a dead letter", status_code=204)
     async def drop(_: May, id: Id) -> None:  # noqa: A002

@@ -74,8 +74,10 @@ def _enqueue_route(ulak: Ulak) -> HotRoute:
 
 
 def _enqueue(ulak: Ulak) -> Endpoint:
-    async def enqueue(_: Scope, receive: Receive, send: Send, __: Caller) -> int:
+    async def enqueue(_: Scope, receive: Receive, send: Send, caller: Caller) -> int:
         asked: JobRequest = decode(_decoder, await read_body(receive))
+        caller.need_for_kind(asked.kind)
+        caller.need_for_kind(asked.continuation or "")
         try:
             identifier = await _enqueued(ulak, asked)
         except Invalid as error:

@@ -161,7 +161,7 @@ class PostgresSession:
 
     def _fail_commit(self, error: psycopg.Error) -> None:
         """A lost reply is neither yes nor no. A refusal that was heard is a no."""
-        if self._connection.broken and self._token:
+        if self._gone(error) and self._token:
             raise CommitUnknown(str(error)) from error
         if self.lost(error):
             raise SessionLost(str(error)) from error
@@ -180,17 +180,16 @@ class PostgresSession:
             self._floors.lower(level, identifier)
 
     def rollback(self) -> None:
-        if not self._connection.broken:
+        if not self._connection.closed:
             with contextlib.suppress(psycopg.OperationalError):  # a lost session has nothing to roll back
                 self._cursor.execute(b"ROLLBACK")
 
     def reopen(self) -> None:
-        if not self._connection.broken:
+        if not self._connection.closed:
             self.rollback()
             self._closing.wait(random.uniform(0.001, 0.01))
             return
         log.warning("database_lost")
-        self._connection.close()
         before = self._backend
         while True:
             connection = connect_patiently(self._uri, self._closing)
@@ -233,18 +232,29 @@ class PostgresSession:
         if isinstance(error, Contended):
             self._contended = error.keys
             return True
-        if self._connection.broken or isinstance(error, errors.DeadlockDetected | errors.SerializationFailure):
+        if self._gone(error) or isinstance(error, errors.DeadlockDetected | errors.SerializationFailure):
             return True
         if isinstance(error, errors.LockNotAvailable):
             self._lock_waits += 1
             return self._lock_waits <= LOCK_WAITS
         return False
 
+    def _gone(self, error: BaseException) -> bool:
+        """Whether this error is the connection's end. A server that stops says so before it hangs up."""
+        if isinstance(error, psycopg.OperationalError) and not _is_refusal(error):
+            self._connection.close()
+        return self._connection.closed
+
     def translate(self, error: Exception) -> Exception:
         return translate(error)
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _is_refusal(error: psycopg.Error) -> bool:
+    """The server said no to a statement, and goes on. Without a code it is the driver that speaks, of the wire."""
+    return error.sqlstate is not None and error.diag.severity_nonlocalized == "ERROR"
 
 
 def translate(error: Exception) -> Exception:
