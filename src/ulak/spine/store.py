@@ -23,12 +23,12 @@ Event = tuple[str, int, str, Any]
 
 
 class Line(IntEnum):
-    """The writer's lines, in the order in which a commit serves them."""
+    """The writer's lines, in the order in which a commit serves them: what is accepted may be claimed at once."""
 
     SETTLE = 0
-    CLAIM = 1
-    TIMERS = 2
-    ENQUEUE = 3
+    TIMERS = 1
+    ENQUEUE = 2
+    CLAIM = 3
     UNIT = 4
 
 
@@ -120,7 +120,7 @@ class Tx(ABC):
 
     @abstractmethod
     def insert(self, rows: Sequence[Row]) -> None:
-        """Put new jobs into the table, as they are."""
+        """Put new jobs into the table; a claim in the same transaction may start those that are ready."""
 
     @abstractmethod
     def each(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:

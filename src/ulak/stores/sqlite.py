@@ -23,7 +23,8 @@ from ulak.stores.ballast import Ballast
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import prepare_sqlite
 from ulak.stores.sqlite_reader import Readers, open_reader
-from ulak.stores.sqlite_session import SqliteSession, SqliteTx, translate
+from ulak.stores.sqlite_session import SqliteSession, translate
+from ulak.stores.sqlite_tx import SqliteTx
 from ulak.stores.writer import RUN_UNIT, Writer
 
 T = TypeVar("T")
