@@ -3,8 +3,8 @@
 *Scaling* is two workers' rate over one worker's. No engine can give more than the machine has at that moment: cores may
 be shared with others, or be two threads of one core. So every round also measures what the machine gives: two plain
 processes that burn the same loops side by side, each counting for itself, against one alone. The target stays on the
-engine's own figure; its ratio to the machine's is shown beside it. All take turns (five rounds; before, three), and the
-figures are medians.
+engine's own figure; its ratio to the machine's is shown beside it. All take turns (five rounds), and a figure is the
+median of the rounds' ratios.
 
 *IO beside CPU*: the caller, the dispatcher and the IO worker share two cores with two CPU workers that never stop.
 What the machine's scheduler does to anybody in that place is measured too: a plain process that echoes over a pipe
@@ -30,7 +30,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from bench import child, report
-from bench.figure import Bench, Row, alternate, bounded
+from bench.figure import Bench, Row, alternate, bounded, paired
 from ulak.compute import Engine, TaskType
 
 _WINDOW_SECONDS = 0.6  # of the plain processes; about as long as an engine's turn
@@ -67,8 +67,11 @@ def scaling(tasks: int = 24, loops: int = 400_000, rounds: int = 5) -> tuple[flo
         }
         for engine in (one, two):
             engine_burns(engine, 8, 1000)
-        found = {name: statistics.median(rates) for name, rates in alternate(rounds, sides).items()}
-    return found["two workers"] / found["one worker"], found["two processes"] / found["one process"]
+        found = alternate(rounds, sides)
+    return (
+        paired(found["two workers"], found["one worker"]),
+        paired(found["two processes"], found["one process"]),
+    )
 
 
 def timed(act: Callable[..., None], *arguments: Any) -> float:

@@ -20,7 +20,7 @@ PROMISED_TO_FASTAPI = 1.5
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    seconds = bench.scaled(2, 1)
+    seconds = bench.scaled(1.5, 1)
     places: dict[str, Callable[..., float]] = {"SQLite": in_file, "PostgreSQL": partial(in_database, bench.server)}
     for name, place in places.items():
         sides = {

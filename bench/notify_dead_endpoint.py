@@ -25,7 +25,7 @@ MOST_CHANGE = 0.10
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    seconds = bench.scaled(8, 3)
+    seconds = bench.scaled(5, 3)
     samples = alternate(
         bench.rounds,
         {"beside": lambda: in_file(others, WAITING, seconds), "alone": lambda: in_file(others, 0, seconds)},

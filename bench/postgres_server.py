@@ -64,6 +64,13 @@ def checked(server: Server) -> Server:
     return server
 
 
+def settle_down(uri: str) -> None:
+    """Do now what the server does within minutes after much was written: else this work is measured with the rest."""
+    with psycopg.connect(uri, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+        connection.execute("CHECKPOINT")
+
+
 def refresh_statistics(uri: str) -> None:
     """Do now what autovacuum would do within a minute: without it a peer's plans are those of an empty table."""
     with psycopg.connect(uri, autocommit=True) as connection:

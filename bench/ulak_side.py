@@ -20,7 +20,7 @@ import uvloop
 
 from bench.child import CONTEXT
 from bench.load import PAYLOAD, SEED, WARMUP_SECONDS, Countdown, flood, produce_jobs
-from bench.postgres_server import refresh_statistics
+from bench.postgres_server import refresh_statistics, settle_down
 from ulak import Job, NewJob, Ulak
 from ulak.spine.claim import Claimed, Claimer, Demand, Want
 from ulak.spine.store import Line, Tx, Verb
@@ -117,6 +117,8 @@ def claim(place: str, waiting: int, claims: int) -> list[tuple[float, float]]:
 
     async def run() -> list[tuple[float, float]]:
         await _fill(place, _mixed(waiting))
+        if "://" in place:
+            settle_down(place)
         ulak = _ulak(place, work=False)
         _handle(ulak, lambda: None)
         claimer, inside, took = Claimer(), [], []
