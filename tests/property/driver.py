@@ -111,6 +111,16 @@ class Driver:
 
         return self.run(wait())
 
+    def submit_in_turn(self, work: Sequence[tuple[Verb[Any, Any], Any]]) -> list[Any]:
+        """In one commit where one writer does everything; one after another where several do."""
+        if self.store.shared:
+            return [self.submit(verb, item) for verb, item in work]
+
+        async def wait() -> list[Any]:
+            return await asyncio.gather(*(self.store.submit(verb, item) for verb, item in work))
+
+        return self.run(wait())
+
     def write(self, unit: Any, *args: Any) -> Any:
         return self.run(self.store.write(unit, *args))
 

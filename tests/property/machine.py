@@ -16,7 +16,7 @@ from ulak import codec
 from ulak.errors import NotFound
 from ulak.spine import dead_letters
 from ulak.spine.cancel import CANCEL
-from ulak.spine.claim import CLAIM_SUSPECTS, Demand, SuspectDemand, Want
+from ulak.spine.claim import CLAIM_SUSPECTS, Claimed, Demand, SuspectDemand, Want
 from ulak.spine.cron import FIRE_DUE, CronEntry, Tick
 from ulak.spine.dead_letters import REDRIVE
 from ulak.spine.enqueue import ENQUEUE, Full
@@ -91,6 +91,7 @@ STEPS: list[tuple[str, int, dict[str, Draw]]] = [
         "number": number, "owner": owner, "room": one_of(*range(1, 7)),
         "levels": mostly((0, 1, 2, 3), (0,), (1, 3), (2, 3)),
     }),
+    ("add_and_claim", 3, {"added": some(draw_form, 4), "owner": owner, "room": one_of(*range(1, 7))}),
     ("claim_suspects", 5, {"owner": owner, "number": one_of(1, 2, 3)}),
     ("settle", 7, {
         "picks": some(number, 4), "said": some(outcome, 3), "pause": one_of(0, 0, 250, 5000),
@@ -175,13 +176,29 @@ class SpineMachine(RuleBasedStateMachine):
             self.wait(1, look=True)
             return
         kind = ready[number % len(ready)].kind
+        claimed = self.driver.submit(self.driver.claimer.verb, self.demand(kind, owner, room, levels))
+        self.same_claim(claimed, kind, owner, room, levels)
+
+    def add_and_claim(self, added: list[Form], owner: int, room: int) -> None:
+        """A claim that comes with new jobs, which it may start as they are accepted."""
+        batches = [[self.row(form)] for form in added]
+        kind, levels = batches[0][0].kind, (0, 1, 2, 3)
+        demand = self.demand(kind, owner, room, levels)
+        *verdicts, claimed = self.driver.submit_in_turn(
+            [*((ENQUEUE, batch) for batch in batches), (self.driver.claimer.verb, demand)]
+        )
+        for verdict, batch in zip(verdicts, batches, strict=True):
+            self.same_verdict(verdict, self.model.enqueue(batch, self.now))
+        self.same_claim(claimed, kind, owner, room, levels)
+
+    def demand(self, kind: str, owner: int, room: int, levels: tuple[int, ...]) -> Demand:
+        want = Want(kind, room, levels, RATE if kind == self.of(RATED) else None)
+        return Demand(owner, (want,), room, {"async": room})
+
+    def same_claim(self, claimed: Claimed, kind: str, owner: int, room: int, levels: tuple[int, ...]) -> None:
         rated = kind == self.of(RATED)
-        wanted = room
-        if rated:
-            wanted = self.model.spend(kind, RATE, room, self.now)
+        wanted = self.model.spend(kind, RATE, room, self.now) if rated else room
         expected, taken = self.model.claim(owner, kind, wanted, levels, self.now)
-        want = Want(kind, room, levels, RATE if rated else None)
-        claimed = self.driver.submit(self.driver.claimer.verb, Demand(owner, (want,), room, {"async": room}))
         self.same_leases(claimed.leases, expected)
         assert claimed.expired == taken - len(expected)
         if rated:
