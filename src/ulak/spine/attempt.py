@@ -1,0 +1,230 @@
+"""Attempts: which are under way in this process, how one runs, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+import structlog
+
+from ulak import codec
+from ulak.clock import Clock
+from ulak.errors import Conflict, Permanent, Throttled, Transient
+from ulak.spine import executor, probe
+from ulak.spine.breaker import Breakers
+from ulak.spine.claim import Demand, Want
+from ulak.spine.handler import Handler, Handlers
+from ulak.spine.job import Job, Lease, Priority
+from ulak.spine.lane import Lane
+from ulak.spine.outcome import Done, Outcome, Settlement, Snooze
+from ulak.spine.telemetry import Telemetry, Times
+
+log = structlog.get_logger("ulak.worker")
+
+_PRIORITIES = tuple(Priority)
+_DONE = Done()  # the usual answer; a frozen value, so one serves all
+
+
+class Running(msgspec.Struct, eq=False):
+    """An attempt under way in this process."""
+
+    lease: Lease
+    handler: Handler
+    times: Times
+    started: float | None = None
+    task: asyncio.Task[Any] | None = None
+    verdict: Outcome | None = None  # decided from outside: cancelled, timed out, stopping
+    ended: bool = False
+
+
+class Underway:
+    """What runs in this process, and how much more it may take."""
+
+    def __init__(
+        self, handlers: Handlers, clock: Clock, telemetry: Telemetry, concurrency: int, lanes: dict[str, int]
+    ) -> None:
+        self._handlers = handlers
+        self._clock = clock
+        self._telemetry = telemetry
+        self._concurrency = concurrency
+        self._lanes = lanes
+        # By (id, epoch): a job that was taken from this process may come back to it while the lost attempt still runs.
+        self.running: dict[tuple[int, int], Running] = {}
+        self.suspects = 0  # of these, jobs that were running when a process died
+        self._per_kind: defaultdict[str, int] = defaultdict(int)
+        self._per_lane: defaultdict[str, int] = defaultdict(int)
+        self._quiet = asyncio.Event()
+
+    def add(self, leases: list[Lease]) -> list[Running]:
+        added = []
+        for lease in leases:
+            handler = self._handlers.get(lease.kind)
+            assert handler is not None  # only kinds with a handler are asked for
+            running = Running(lease, handler, self._telemetry.times(lease.kind))
+            self.running[lease.id, lease.epoch] = running
+            self._per_kind[lease.kind] += 1
+            self._per_lane[handler.lane] += 1
+            self.suspects += bool(lease.crashes)
+            added.append(running)
+        return added
+
+    def remove(self, running: Running) -> None:
+        lease = running.lease
+        del self.running[lease.id, lease.epoch]
+        self._per_kind[lease.kind] -= 1
+        self._per_lane[running.handler.lane] -= 1
+        self.suspects -= bool(lease.crashes)
+        if not self.running:
+            self._quiet.set()
+
+    def demand(self, owner: int, levels: Mapping[str, tuple[int, ...]]) -> Demand | None:
+        """What to ask the store for, of the kinds and levels where there may be work; None without room."""
+        if self.free <= 0:
+            return None
+        wants = tuple(
+            Want(kind, room, hot, handler.rate_per_second, handler.lane)
+            for kind, hot in levels.items()
+            if (handler := self._handlers.get(kind)) is not None and (room := self.room(handler)) > 0
+        )
+        lanes = {lane: room - self._per_lane[lane] for lane, room in self._lanes.items()}
+        return Demand(owner, wants, self.free, lanes) if wants else None
+
+    @property
+    def free(self) -> int:
+        return self._concurrency - len(self.running)
+
+    def room(self, handler: Handler) -> int:
+        """How many more of this kind, as far as the kind and its lane go."""
+        lane = handler.lane
+        return min(handler.concurrency - self._per_kind[handler.kind], self._lanes[lane] - self._per_lane[lane])
+
+    async def drained(self, seconds: float | None) -> bool:
+        """Wait until nothing runs here."""
+        self._quiet.clear()
+        return not self.running or await self._clock.wait(self._quiet, seconds)
+
+
+class Attempts:
+    """Runs one attempt after another, and decides the outcome of each."""
+
+    def __init__(
+        self,
+        handlers: Handlers,
+        clock: Clock,
+        telemetry: Telemetry,
+        breakers: Breakers,
+        lanes: dict[str, Lane],
+        end: Callable[[Running, Outcome], None],
+    ) -> None:
+        self._handlers = handlers
+        self._clock = clock
+        self._telemetry = telemetry
+        self._breakers = breakers
+        self._lanes = lanes
+        self._end = end
+
+    async def run(self, running: Running, task: asyncio.Task[Any]) -> None:
+        """Run the handler; whatever becomes of it is an outcome."""
+        if (verdict := running.verdict) is not None:  # cancelled while it waited for its turn
+            self._end(running, verdict)
+            return
+        lease, handler = running.lease, running.handler
+        running.started = self._clock.monotonic()
+        running.task = task
+        now = self._clock.now()
+        self._observe_wait(running, now)
+        if handler.breaker is not None and (stop := self._stopped_by_breaker(lease, now)) is not None:
+            self._end(running, stop)
+            return
+        job = _as_job(lease, now)
+        probe.reach("worker.before_handler")
+        try:
+            returned = await (
+                handler.call(job) if handler.lane == "async" else self._lanes[handler.lane].run(handler, job)
+            )
+            if handler.breaker is not None and job.key is not None:
+                self._breakers.succeeded(job.key)
+            outcome = _DONE if returned is None else executor.bounded(executor.answered(returned), handler, job)
+        except asyncio.CancelledError:
+            if running.verdict is None and task.cancelling():
+                raise  # the runner itself is being ended
+            outcome = running.verdict or self._failed(handler, job, _cancelled_inside())
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises is a failed attempt
+            outcome = self._failed(handler, job, error)
+        finally:
+            if running.verdict is not None:
+                executor.stopped(task)
+        probe.reach("worker.after_handler")
+        self._end(running, outcome)
+
+    def _observe_wait(self, running: Running, now: int) -> None:
+        lease, times = running.lease, running.times
+        seconds = (now - lease.due_at) / 1000
+        times.wait.observe(seconds)
+        if lease.due_at > lease.accepted_at and lease.attempt == 1:
+            times.lateness.observe(seconds)
+        if lease.crashes:
+            self._telemetry.count("duplicate_runs", lease.kind)
+
+    def _stopped_by_breaker(self, lease: Lease, now: int) -> Snooze | None:
+        breaker = None if lease.key is None else self._breakers.admit(lease.key, now)
+        if breaker is None:
+            return None
+        self._telemetry.count("breaker_stops", lease.kind)
+        return Snooze(breaker.pause_seconds(now), f"the breaker of its destination is {breaker.state}")
+
+    def late(self, running: Running, now: float) -> Outcome | None:
+        """What becomes of an attempt that takes longer than its kind allows; None for any other."""
+        lease, handler = running.lease, running.handler
+        if running.started is None or running.verdict is not None or now - running.started <= handler.timeout_seconds:
+            return None
+        self._telemetry.count("jobs_timed_out", lease.kind)
+        job = Job(lease.id, lease.kind, None, lease.attempt, lease.epoch, lease.key)
+        return self._failed(handler, job, Transient(f"took longer than {handler.timeout_seconds} s"))
+
+    def spoiled(self, one: Settlement, error: Exception) -> Settlement:
+        """The store could not keep what the handler answered: a failed attempt, for this job alone."""
+        handler = self._handlers.get(one.kind)
+        assert handler is not None  # it has just run
+        job = Job(one.id, one.kind, None, one.attempt, one.epoch, one.key)
+        answer_is_sound = isinstance(one.outcome, Done)  # then its unit raised, and may not the next time
+        failure = error if answer_is_sound else Permanent(executor.describe(error))
+        outcome = self._failed(handler, job, failure)
+        resume = executor.resume_at(outcome, self._clock.now())
+        uncertain = isinstance(one.outcome, Done) and one.outcome.unit is None and isinstance(error, Conflict)
+        return Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, outcome, resume, uncertain)
+
+    def _failed(self, handler: Handler, job: Job, error: Exception) -> Outcome:
+        self._note_failure(handler, job, error)
+        return executor.failed(error, handler, job)
+
+    def _note_failure(self, handler: Handler, job: Job, error: Exception) -> None:
+        self._telemetry.count("job_failures", handler.kind, executor.error_class(error))
+        log.info("attempt_failed", kind=job.kind, job=job.id, attempt=job.attempt, error=executor.describe(error))
+        if handler.breaker is not None and job.key is not None:
+            if isinstance(error, Transient | Throttled | OSError | TimeoutError):
+                self._breakers.failed(job.key, handler.breaker, self._clock.now())
+            else:  # the destination was reached and answered
+                self._breakers.succeeded(job.key)
+
+
+def _as_job(lease: Lease, now: int) -> Job:
+    return Job(
+        lease.id,
+        lease.kind,
+        codec.decode(lease.payload),
+        lease.attempt,
+        lease.epoch,
+        lease.key,
+        _PRIORITIES[lease.prio],
+        lease.crashes,
+        lease.accepted_at,
+        now,
+    )
+
+
+def _cancelled_inside() -> Transient:
+    return Transient("something that the handler waited for was cancelled")

@@ -1,0 +1,70 @@
+"""Suspects: jobs that were running when a process died. They run a few at a time; who died twice runs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from ulak.clock import Clock
+from ulak.spine.attempt import Underway
+from ulak.spine.claim import SuspectDemand, alone_is_waiting
+from ulak.spine.handler import Handlers
+from ulak.spine.heat import Heat
+from ulak.spine.store import Store
+
+AT_ONCE = 8
+ALONE_PATIENCE_SECONDS = 10.0
+ALONE_REST_SECONDS = 1.0
+ALONE_RETRY_SECONDS = 60.0  # after waiting in vain for quiet, so that the others get most of the time
+
+
+class Suspects:
+    """Decides when suspects are claimed; `claim` takes and begins them, and answers how many there were."""
+
+    def __init__(
+        self,
+        store: Store,
+        handlers: Handlers,
+        clock: Clock,
+        heat: Heat,
+        underway: Underway,
+        claim: Callable[[SuspectDemand], Awaitable[int]],
+    ) -> None:
+        self._store = store
+        self._handlers = handlers
+        self._clock = clock
+        self._heat = heat
+        self._underway = underway
+        self._claim = claim
+        self._alone_at: float | None = None  # when to try again to run one alone; None when none waits
+
+    def look_around(self, now: float) -> None:
+        if self._alone_at is not None and now >= self._alone_at:
+            self._heat.suspects = True
+
+    async def claim(self) -> int:
+        rooms = {handler.kind: room for handler in self._handlers if (room := self._underway.room(handler)) > 0}
+        number = min(AT_ONCE - self._underway.suspects, self._underway.free, *rooms.values()) if rooms else 0
+        if number <= 0:
+            return 0
+        self._heat.suspects = False
+        claimed = await self._claim(SuspectDemand(self._store.owner, tuple(rooms), number, alone=False))
+        if claimed:
+            self._heat.suspects = True
+        elif self._underway.suspects == 0:
+            await self._claim_alone()
+        return claimed
+
+    async def _claim_alone(self) -> None:
+        """A job that died twice gets the process to itself: if it dies again, nobody else is to blame."""
+        if self._alone_at is not None and self._clock.monotonic() < self._alone_at:
+            return
+        kinds = tuple(handler.kind for handler in self._handlers)
+        self._alone_at = None
+        if not await self._store.read(alone_is_waiting, kinds):
+            return
+        rest_seconds = ALONE_RETRY_SECONDS
+        if await self._underway.drained(ALONE_PATIENCE_SECONDS):
+            await self._claim(SuspectDemand(self._store.owner, kinds, 1, alone=True))
+            await self._underway.drained(None)
+            rest_seconds = ALONE_REST_SECONDS
+        self._alone_at = self._clock.monotonic() + rest_seconds
