@@ -1,13 +1,11 @@
-"""Attempts: which are under way in this process, how one runs, and what becomes of it."""
+"""Attempts: how one runs, and what becomes of it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import structlog
 
 from ulak import codec
@@ -15,96 +13,17 @@ from ulak.clock import Clock
 from ulak.errors import Conflict, Permanent, Throttled, Transient
 from ulak.spine import executor, probe
 from ulak.spine.breaker import Breakers
-from ulak.spine.claim import Demand, Want
 from ulak.spine.handler import Handler, Handlers
 from ulak.spine.job import Job, Lease, Priority
 from ulak.spine.lane import Lane
 from ulak.spine.outcome import Done, Outcome, Settlement, Snooze
-from ulak.spine.telemetry import Telemetry, Times
+from ulak.spine.telemetry import Telemetry
+from ulak.spine.underway import Running
 
 log = structlog.get_logger("ulak.worker")
 
 _PRIORITIES = tuple(Priority)
 _DONE = Done()  # the usual answer; a frozen value, so one serves all
-
-
-class Running(msgspec.Struct, eq=False):
-    """An attempt under way in this process."""
-
-    lease: Lease
-    handler: Handler
-    times: Times
-    started: float | None = None
-    task: asyncio.Task[Any] | None = None
-    verdict: Outcome | None = None  # decided from outside: cancelled, timed out, stopping
-    ended: bool = False
-
-
-class Underway:
-    """What runs in this process, and how much more it may take."""
-
-    def __init__(
-        self, handlers: Handlers, clock: Clock, telemetry: Telemetry, concurrency: int, lanes: dict[str, int]
-    ) -> None:
-        self._handlers = handlers
-        self._clock = clock
-        self._telemetry = telemetry
-        self._concurrency = concurrency
-        self._lanes = lanes
-        # By (id, epoch): a job that was taken from this process may come back to it while the lost attempt still runs.
-        self.running: dict[tuple[int, int], Running] = {}
-        self.suspects = 0  # of these, jobs that were running when a process died
-        self._per_kind: defaultdict[str, int] = defaultdict(int)
-        self._per_lane: defaultdict[str, int] = defaultdict(int)
-        self._quiet = asyncio.Event()
-
-    def add(self, leases: list[Lease]) -> list[Running]:
-        added = []
-        for lease in leases:
-            handler = self._handlers.get(lease.kind)
-            assert handler is not None  # only kinds with a handler are asked for
-            running = Running(lease, handler, self._telemetry.times(lease.kind))
-            self.running[lease.id, lease.epoch] = running
-            self._per_kind[lease.kind] += 1
-            self._per_lane[handler.lane] += 1
-            self.suspects += bool(lease.crashes)
-            added.append(running)
-        return added
-
-    def remove(self, running: Running) -> None:
-        lease = running.lease
-        del self.running[lease.id, lease.epoch]
-        self._per_kind[lease.kind] -= 1
-        self._per_lane[running.handler.lane] -= 1
-        self.suspects -= bool(lease.crashes)
-        if not self.running:
-            self._quiet.set()
-
-    def demand(self, owner: int, levels: Mapping[str, tuple[int, ...]]) -> Demand | None:
-        """What to ask the store for, of the kinds and levels where there may be work; None without room."""
-        if self.free <= 0:
-            return None
-        wants = tuple(
-            Want(kind, room, hot, handler.rate_per_second, handler.lane)
-            for kind, hot in levels.items()
-            if (handler := self._handlers.get(kind)) is not None and (room := self.room(handler)) > 0
-        )
-        lanes = {lane: room - self._per_lane[lane] for lane, room in self._lanes.items()}
-        return Demand(owner, wants, self.free, lanes) if wants else None
-
-    @property
-    def free(self) -> int:
-        return self._concurrency - len(self.running)
-
-    def room(self, handler: Handler) -> int:
-        """How many more of this kind, as far as the kind and its lane go."""
-        lane = handler.lane
-        return min(handler.concurrency - self._per_kind[handler.kind], self._lanes[lane] - self._per_lane[lane])
-
-    async def drained(self, seconds: float | None) -> bool:
-        """Wait until nothing runs here."""
-        self._quiet.clear()
-        return not self.running or await self._clock.wait(self._quiet, seconds)
 
 
 class Attempts:

@@ -1,4 +1,4 @@
-"""One attempt: call the handler, and turn whatever comes of it into an outcome. One classifier for all failures."""
+"""What a handler returns or raises, as an outcome. One classifier for all failures."""
 
 from __future__ import annotations
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from ulak.clock import Clock
-from ulak.spine.attempt import Underway
 from ulak.spine.claim import SuspectDemand, alone_is_waiting
 from ulak.spine.handler import Handlers
 from ulak.spine.heat import Heat
 from ulak.spine.store import Store
+from ulak.spine.underway import Underway
 
 AT_ONCE = 8
 ALONE_PATIENCE_SECONDS = 10.0

@@ -11,7 +11,7 @@ import structlog
 from ulak.clock import Clock
 from ulak.errors import Error
 from ulak.spine import executor, probe
-from ulak.spine.attempt import Attempts, Running, Underway
+from ulak.spine.attempt import Attempts
 from ulak.spine.breaker import Breakers
 from ulak.spine.claim import CLAIM_SUSPECTS, Claimer, SuspectDemand
 from ulak.spine.handler import Handlers
@@ -24,6 +24,7 @@ from ulak.spine.store import Store, Verb
 from ulak.spine.suspects import Suspects
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.timers import PROMOTE_DUE, promoting
+from ulak.spine.underway import Running, Underway
 
 log = structlog.get_logger("ulak.worker")
 
