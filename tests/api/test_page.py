@@ -25,7 +25,7 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.open, self.tags, self.links, self.articles, self.style = [], set(), [], {}, ""
+        self.open, self.tags, self.ids, self.links, self.articles, self.style = [], set(), set(), [], {}, ""
         self._article = None
         self.feed(text)
         self.close()
@@ -34,6 +34,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attrs):
         found = dict(attrs)
         self.tags.add(tag)
+        self.ids |= {found["id"]} if "id" in found else set()
         assert not [name for name in found if name.startswith("on") or name in {"src", "style"}]
         if tag not in VOID:
             self.open.append(tag)
@@ -87,9 +88,10 @@ def test_the_page_needs_no_script_and_has_no_part_from_outside():
     assert "prefers-color-scheme: dark" in PAGE.style
 
 
-def test_every_link_of_the_page_leads_somewhere_on_it():
+def test_every_link_of_the_page_leads_somewhere_on_it_and_every_article_is_linked():
     inside = {link.removeprefix("#") for link in PAGE.links if link.startswith("#")}
-    assert inside == set(PAGE.articles)
+    assert inside == PAGE.ids
+    assert inside >= set(PAGE.articles)
     assert [link for link in PAGE.links if not link.startswith("#")] == ["/openapi.json"]
 
 

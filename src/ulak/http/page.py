@@ -27,7 +27,7 @@ HEADERS = {
     "x-content-type-options": "nosniff",
 }
 _METHODS = ("get", "post", "put", "patch", "delete")
-_MUST = '<span class="must">required</span>'
+_MUST = ' <span class="must">required</span>'
 _CODE = re.compile(r"`([^`]+)`")
 
 
@@ -61,9 +61,10 @@ def render(document: Schema) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(info['title'])}: HTTP API</title><style>{STYLE}</style></head>"
-        f"<body>{_contents(tags)}<main><h1>{escape(info['title'])}</h1>{_text(info.get('description', ''))}"
-        '<p>For machines: <a href="/openapi.json">openapi.json</a>.</p>'
-        f"{sections}{_refusals(document, fields)}</main></body></html>"
+        f"<body><header><h1>{escape(info['title'])}</h1>{_text(info.get('description', ''))}"
+        f'<p>For machines: <a href="/openapi.json">openapi.json</a>.</p></header>{_contents(tags)}'
+        f"<main>{sections}{_refusals(document, fields)}"
+        '<a class="up" href="#routes">All routes</a></main></body></html>'
     )
 
 
@@ -81,11 +82,13 @@ def _contents(tags: dict[str, list[Operation]]) -> str:
     parts = []
     for tag, operations in tags.items():
         links = "".join(
-            f'<li><a href="#{one.anchor}">{_method(one.method)} {escape(one.about.get("summary") or one.path)}</a></li>'
+            f'<li><a href="#{one.anchor}">{_method(one.method)} '
+            f"<span>{escape(one.about.get('summary') or one.path)}</span></a></li>"
             for one in operations
         )
-        parts.append(f"<h2>{escape(tag)}</h2><ul>{links}</ul>")
-    return f'<nav aria-label="Routes">{"".join(parts)}</nav>'
+        parts.append(f"<div><h2>{escape(tag)}</h2><ul>{links}</ul></div>")
+    parts.append('<div><h2>Refusals</h2><ul><li><a href="#refusals">A problem</a></li></ul></div>')
+    return f'<nav id="routes" aria-label="Routes">{"".join(parts)}</nav>'
 
 
 def _section(tag: str, operations: Iterable[Operation], fields: Fields) -> str:
@@ -146,27 +149,34 @@ def _answer(status: str, answer: Schema, fields: Fields) -> str:
         schema = content.get("schema", {})
         kind = fields.type_of(schema) if schema else ""
         parts.append(f'<p class="soft">{escape(media)}{", " + escape(kind) if kind else ""}</p>')
-        # That a field is always there is no demand on the reader.
-        parts.append(_table(row._replace(required=False) for row in fields.of(schema)))
+        parts.append(_answer_table(schema, fields))
     return "".join(parts)
+
+
+def _answer_table(schema: Schema, fields: Fields) -> str:
+    # That a field is always there is no demand on the reader.
+    return _table(row._replace(required=False) for row in fields.of(schema))
 
 
 def _refusals(document: Schema, fields: Fields) -> str:
     problem = document["components"]["schemas"]["Problem"]
     return (
         '<section><h2>Refusals</h2><article id="refusals"><h3>A problem</h3>'
-        f"{_text(problem.get('description', ''))}{_table(fields.of(problem))}</article></section>"
+        f"{_text(problem.get('description', ''))}{_answer_table(problem, fields)}</article></section>"
     )
 
 
 def _table(rows: Iterable[FieldRow]) -> str:
-    lines = "".join(
-        f"<tr><td><code>{escape(row.path)}</code>{_MUST if row.required else ''}</td>"
-        f"<td>{escape(row.type)}</td><td>{_inline(row.note)}</td></tr>"
-        for row in rows
-    )
-    head = "<thead><tr><th>name</th><th>type</th><th>what it is</th></tr></thead>"
+    found = list(rows)
+    noted = any(row.note for row in found)
+    lines = "".join(_row(row, noted=noted) for row in found)
+    head = f"<thead><tr><th>name</th><th>type</th>{'<th>what it is</th>' if noted else ''}</tr></thead>"
     return f'<div class="wide"><table>{head}<tbody>{lines}</tbody></table></div>' if lines else ""
+
+
+def _row(row: FieldRow, *, noted: bool) -> str:
+    name = f"<td><code>{escape(row.path)}</code>{_MUST if row.required else ''}</td>"
+    return f"<tr>{name}<td>{escape(row.type)}</td>{f'<td>{_inline(row.note)}</td>' if noted else ''}</tr>"
 
 
 def _method(method: str) -> str:
