@@ -94,6 +94,16 @@ class Row(NamedTuple):
     hold: int
     payload: bytes
 
+    @property
+    def is_usual(self) -> bool:
+        """It is due at once and has none of the rarer columns: expires_at, unique_key, continuation, hold."""
+        return self[9:13] == (None, None, None, 0) and self.due_at == self.accepted_at
+
+    @property
+    def sort(self) -> tuple[str, int, int, int]:
+        """What many jobs have in common: kind, priority, slots and state."""
+        return self.kind, self.prio, self.slots, self.state
+
 
 class Lease(NamedTuple):
     """A claimed job as the store hands it out. The order is that of read_claimed.sql and claim_jobs.postgres.sql."""

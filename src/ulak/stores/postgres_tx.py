@@ -85,7 +85,23 @@ class PostgresTx(Tx):
         return self._cursor.fetchall() if self._cursor.description else []
 
     def insert(self, rows: Sequence[Row]) -> None:
-        self.many(sql.insert_jobs, rows)
+        first = rows[0]
+        if not all(row.is_usual and row.sort == first.sort for row in rows):
+            self.many(sql.insert_jobs, rows)
+            return
+        kind, prio, slots, state = first.sort
+        self.run(
+            sql.insert_alike,
+            kind=kind,
+            prio=prio,
+            slots=slots,
+            state=state,
+            id=[row.id for row in rows],
+            key=[row.key for row in rows],
+            slot=[row.slot for row in rows],
+            due_at=[row.due_at for row in rows],
+            payload=[row.payload for row in rows],
+        )
 
     def each(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
         """The rows go sorted by id: such statements look up each id's place, and locks are taken in one order."""

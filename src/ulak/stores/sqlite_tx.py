@@ -24,8 +24,6 @@ sql = Queries("ulak.spine")
 # number of rows, because they are most of the work; for the rest there are few, since each has to be compiled.
 MOST_ROWS = 64
 ROWS_PER_STATEMENT = (64, 16, 4, 1)
-# expires_at, unique_key, continuation and hold of a job that has none of these.
-_USUAL_COLUMNS = (None, None, None, 0)
 _SHARED_PARAMETERS = 7
 _USUAL_PARAMETERS = 5
 # attempt and epoch, owner, started_at
@@ -77,7 +75,7 @@ class SqliteTx(Tx):
         usual: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)
         others = []
         for row in rows:
-            if row[9:13] == _USUAL_COLUMNS and row.due_at == row.accepted_at:
+            if row.is_usual:
                 shared = (row.kind, row.prio, row.slots, row.state if state is None else state)
                 usual[shared] += (row.id, row.key, row.slot, row.due_at, row.payload)
             else:
