@@ -16,7 +16,7 @@ from ulak.http.hot import Routes
 
 
 class TaskIn(BaseModel):
-    """A task as the document writes it."""
+    """A script to run, and with what."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -49,7 +49,7 @@ class TaskOut(BaseModel):
 
 
 class ResultOut(BaseModel):
-    """A result as the document writes it, and what the run printed."""
+    """How a task ended, and what it printed."""
 
     task_id: str
     status: str

@@ -14,7 +14,7 @@ _BOUNDS = {
     "exclusiveMinimum": "more than {}",
     "maximum": "at most {}",
     "exclusiveMaximum": "less than {}",
-    "minLength": "at least {} characters",
+    "minLength": "at least {} long",
     "maxLength": "at most {} characters",
     "minItems": "at least {} items",
     "maxItems": "at most {} items",

@@ -22,7 +22,7 @@ _USUAL = (400, 401, 403, 404, 409, 413, 429, 500, 503)
 _ABOUT = """\
 Ids are text, instants carry a time zone, names are camelCase (compute's are snake_case). Every refusal is
 `{"error", "message"}`, and `fields` when the input is at fault, each named as it was sent. On loopback no key is
-needed; anywhere else send `Authorization: Bearer ulak_…`.
+needed, except to run scripts; anywhere else send `Authorization: Bearer ulak_…`.
 
 Scopes: """
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from ulak.spine.job import Priority
 
@@ -16,23 +17,31 @@ ALL_KINDS = (KIND_PREFIX, KIND_PREFIX + "~")  # from, to: the order of letters p
 POOL = "notify"
 
 
+# Everything is optional for the decoder, so that one answer can name every field that is wrong.
 class Request(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """POST /api/notifications. Everything is optional here, so that one answer can name every field that is wrong."""
+    """A notification to send."""
 
-    notification_type: str | None = None
-    recipient: str | None = None
-    subject: str | None = None
-    body: str | None = None
-    html: str | None = None
-    priority: str | None = None
-    metadata: dict[str, Any] | None = None
-    expires_at: datetime | None = None
-    send_at: datetime | None = None
-    order_key: str | None = None
-    on_uncertain: str | None = None
-    template: str | None = None
-    variables: dict[str, Any] | None = None
-    language: str | None = None
+    notification_type: Annotated[str | None, Meta(description="EMAIL, SMS, PUSH, IN_APP or WEBHOOK. Needed.")] = None
+    recipient: Annotated[
+        str | None, Meta(description="Whom it is for: an address, a number, a device, a name or a URL. Needed.")
+    ] = None
+    subject: Annotated[str | None, Meta(description="At most 998 characters.")] = None
+    body: Annotated[str | None, Meta(description="The text. Needed, unless a template is given.")] = None
+    html: Annotated[str | None, Meta(description="The same as HTML, for EMAIL.")] = None
+    priority: Annotated[str | None, Meta(description="URGENT, HIGH, NORMAL (if left out) or LOW.")] = None
+    metadata: Annotated[dict[str, Any] | None, Meta(description="Kept and shown with it; yours.")] = None
+    expires_at: Annotated[datetime | None, Meta(description="Not sent any more after this; with a time zone.")] = None
+    send_at: Annotated[datetime | None, Meta(description="Not sent before this; with a time zone.")] = None
+    order_key: Annotated[
+        str | None, Meta(description="Notifications with the same key are sent one at a time, in order.")
+    ] = None
+    on_uncertain: Annotated[
+        str | None,
+        Meta(description="When an attempt was cut off and may have arrived: resend (if left out), or hold for you."),
+    ] = None
+    template: Annotated[str | None, Meta(description="The name of a template, instead of body and html.")] = None
+    variables: Annotated[dict[str, Any] | None, Meta(description="What the template asks for.")] = None
+    language: Annotated[str | None, Meta(description="Of the template: tr or en.")] = None
 
 
 class Notification(msgspec.Struct, rename="camel", omit_defaults=True):
