@@ -100,7 +100,7 @@ class Row(NamedTuple):
         return self[9:13] == (None, None, None, 0) and self.due_at == self.accepted_at
 
     @property
-    def sort(self) -> tuple[str, int, int, int]:
+    def common(self) -> tuple[str, int, int, int]:
         """What many jobs have in common: kind, priority, slots and state."""
         return self.kind, self.prio, self.slots, self.state
 

@@ -86,10 +86,10 @@ class PostgresTx(Tx):
 
     def insert(self, rows: Sequence[Row]) -> None:
         first = rows[0]
-        if not all(row.is_usual and row.sort == first.sort for row in rows):
+        if not all(row.is_usual and row.common == first.common for row in rows):
             self.many(sql.insert_jobs, rows)
             return
-        kind, prio, slots, state = first.sort
+        kind, prio, slots, state = first.common
         self.run(
             sql.insert_alike,
             kind=kind,
