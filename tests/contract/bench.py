@@ -17,7 +17,7 @@ from ulak.spine.outcome import Done, Outcome, Settlement
 from ulak.spine.query import Queries
 from ulak.spine.settle import SETTLE
 from ulak.spine.store import Buffers, Store
-from ulak.spine.timers import PROMOTE_DUE, Promoted, promoting
+from ulak.spine.timers import PROMOTE_DUE
 
 sql = Queries("ulak.spine")
 
@@ -110,10 +110,9 @@ class Bench:
     async def promote_due(self) -> int | None:
         return await self.store.submit(PROMOTE_DUE, None)
 
-    async def promote_and_claim(self, *kinds: str, room: int = 100) -> Promoted:
+    def ride(self, *kinds: str, room: int = 100) -> asyncio.Future[Claimed | None]:
         wants = tuple(Want(kind, room, ()) for kind in kinds or ("mail",))
-        demand = Demand(self.store.owner, wants, room=room, lanes={"async": room})
-        return await self.store.submit(promoting(self._claimer), demand)
+        return self.store.ride(self._claimer.riding, Demand(self.store.owner, wants, room=room, lanes={"async": room}))
 
     async def tally(self, kind: str = "mail") -> dict[str, int]:
         rows = await self.store.read(lambda tx: tx.all(sql.read_tally))

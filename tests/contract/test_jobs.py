@@ -139,30 +139,6 @@ async def test_due_jobs_become_ready_a_slice_at_a_time(bench: Bench):
     assert len(await bench.claim(room=300)) == 250
 
 
-async def test_what_becomes_due_is_claimed_in_the_same_transaction(bench: Bench):
-    waiting = await bench.add()
-    soon = [await bench.add(due_at=bench.clock.now() + 1000, prio=prio) for prio in (2, 3)]
-    other = await bench.add("other", due_at=bench.clock.now() + 1000)
-    later = await bench.add(due_at=bench.clock.now() + 9000)
-    bench.clock.advance(1)
-    promoted = await bench.promote_and_claim()
-    assert sorted(ids_of(promoted.claimed.leases)) == sorted([waiting, *soon])
-    assert promoted.next_due_at == bench.clock.now() + 8000
-    assert ids_of(await bench.claim("other")) == [other]
-    bench.clock.advance(8)
-    assert ids_of((await bench.promote_and_claim()).claimed.leases) == [later]
-    assert (await bench.promote_and_claim()).claimed.leases == []
-
-
-async def test_due_jobs_beyond_the_room_are_left_for_the_next_claim(bench: Bench):
-    soon = [await bench.add(due_at=bench.clock.now() + 1000) for _ in range(5)]
-    bench.clock.advance(1)
-    bench.ears.ready.clear()
-    assert ids_of((await bench.promote_and_claim(room=3)).claimed.leases) == soon[:3]
-    assert ("mail", 2) in bench.ears.ready  # somebody has to be told of the rest
-    assert ids_of(await bench.claim()) == soon[3:]
-
-
 async def test_jobs_with_and_without_unusual_columns_are_kept_as_they_are(bench: Bench):
     rows = [
         bench.row(payload=1),

@@ -100,6 +100,9 @@ STEPS: list[tuple[str, int, dict[str, Draw]]] = [
     ("settle_what_was_leased_once", 1, {"number": number, "outcome": outcome}),
     ("rescue", 3, {"owner": owner, "deaths": one_of(2, 5, 5, 5)}),
     ("wait", 3, {"seconds": one_of(0, 0.25, 1, 5, 60, 600), "look": mostly(True, False)}),
+    ("wait_and_ride", 3, {
+        "seconds": one_of(0.25, 5, 60, 600), "number": number, "owner": owner, "room": one_of(*range(1, 7)),
+    }),
     ("fire_cron", 1, {}),
     ("promote_stranded", 1, {}),
     ("prune", 1, {"history": one_of(0, HOUR), "dead": one_of(600_000, 30 * HOUR)}),
@@ -288,6 +291,26 @@ class SpineMachine(RuleBasedStateMachine):
         if look and self.model.among(DEFERRED):
             expected = self.model.promote_due(self.now)
             assert self.driver.submit(PROMOTE_DUE, None) == expected
+
+    def wait_and_ride(self, seconds: float, number: int, owner: int, room: int) -> None:
+        """A claim that waits for work takes it at the levels where the next commit makes some ready."""
+        self.driver.clock.advance(seconds)
+        deferred = self.model.among(DEFERRED)
+        if not deferred:
+            return
+        kind = deferred[number % len(deferred)].kind
+        ride = self.driver.store.ride(self.driver.claimer.riding, self.demand(kind, owner, room, ()))
+        before = {piece.id for piece in self.model.among(READY)}
+        expected = self.model.promote_due(self.now)
+        assert self.driver.submit(PROMOTE_DUE, None) == expected
+        self.driver.store.alight()
+        claimed = self.driver.run(ride)
+        fresh = [piece for piece in self.model.among(READY) if piece.kind == kind and piece.id not in before]
+        if fresh:
+            assert claimed is not None
+            self.same_claim(claimed, kind, owner, room, tuple(sorted({piece.prio for piece in fresh})))
+        else:
+            assert claimed is None or not claimed.leases
 
     def promote_stranded(self) -> None:
         """There is nothing for it to do: a slot is handed on in the commit that frees it."""

@@ -6,7 +6,7 @@ Shares instead of strict priority: an eighth of what is taken rotates over the l
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ulak.spine.budget import refund, spend
 from ulak.spine.job import Lease, Priority, Word
@@ -121,9 +121,21 @@ class Claimer:
             Line.CLAIM, lambda tx, items: [self.claim(tx, demand) for demand in items]
         )
 
+        self.riding: Verb[Demand, Claimed] = Verb(
+            Line.CLAIM, lambda tx, items: [self._claim_fresh(tx, demand) for demand in items]
+        )
+
     def claim(self, tx: Tx, demand: Demand) -> Claimed:
         """Inside a transaction that may have done something else before."""
         return _claim(tx, demand, self._rotations)
+
+    def _claim_fresh(self, tx: Tx, demand: Demand) -> Claimed:
+        """Claim at the levels where this transaction has made something ready, whatever those of the demand are."""
+        hot = sorted(tx.buffers.ready)
+        wants = [replace(want, levels=tuple(prio for kind, prio in hot if kind == want.kind)) for want in demand.wants]
+        claimed = self.claim(tx, replace(demand, wants=tuple(want for want in wants if want.levels)))
+        tx.buffers.ready.difference_update(claimed.dry)  # what is taken already need not wake anybody
+        return claimed
 
 
 @dataclass(frozen=True, slots=True)

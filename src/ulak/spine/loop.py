@@ -161,7 +161,7 @@ class Loops:
             probe.reach("timers.before_promote")
             self._due.clear()
             self._next_due = None  # so that any deadline which is committed meanwhile is noticed
-            self._next_due = await self.worker.promote()
+            self._next_due = await self._store.submit(PROMOTE_DUE, None)
             probe.reach("timers.promoted")
             await self._clock.wait(self._due, self._timer_pause())
 

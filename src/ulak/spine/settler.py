@@ -101,13 +101,13 @@ class Settler:
             await self._settle([one])
 
     def _count(self, settlements: list[Settlement], kept: set[tuple[int, int]]) -> None:
-        ours = [(one.kind, _WORDS[type(one.outcome)]) for one in settlements if (one.id, one.epoch) in kept]
-        for (kind, word), number in Counter(ours).items():
-            self._telemetry.count("jobs_settled", kind, word, number)
-        for one in settlements if len(ours) < len(settlements) else ():
-            if (one.id, one.epoch) not in kept:
-                self._telemetry.count("leases_lost", one.kind)
-                log.warning("lease_lost", kind=one.kind, job=one.id, epoch=one.epoch)
+        lost = [one for one in settlements if (one.id, one.epoch) not in kept]
+        for one in lost:
+            self._telemetry.count("leases_lost", one.kind)
+            log.warning("lease_lost", kind=one.kind, job=one.id, epoch=one.epoch)
+        ours = settlements if not lost else [one for one in settlements if one not in lost]
+        for (kind, outcome), number in Counter([(one.kind, type(one.outcome)) for one in ours]).items():
+            self._telemetry.count("jobs_settled", kind, _WORDS[outcome], number)
 
     async def _save_breakers(self) -> None:
         changed, self._breakers.changed = self._breakers.changed, []

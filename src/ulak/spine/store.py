@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -201,6 +202,12 @@ class Store(Protocol):
 
     def submit(self, verb: Verb[T, R], item: T) -> Awaitable[R]:
         """Queue an item for its verb's line; what it answers is to be awaited and comes after the commit."""
+
+    def ride(self, verb: Verb[T, R], item: T) -> asyncio.Future[R | None]:
+        """Leave an item that causes no commit: the first one beside its line that makes jobs ready takes it along."""
+
+    def alight(self) -> None:
+        """Take back what waits for a ride, which is then answered with None; what is on its way gets its answer."""
 
     async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a plain function in a transaction of Ulak's own: atomic, database only, re-runnable."""

@@ -13,7 +13,7 @@ from ulak.errors import Error
 from ulak.spine import executor, probe
 from ulak.spine.attempt import Attempts
 from ulak.spine.breaker import Breakers
-from ulak.spine.claim import CLAIM_SUSPECTS, Claimer, SuspectDemand
+from ulak.spine.claim import CLAIM_SUSPECTS, Claimed, Claimer, SuspectDemand
 from ulak.spine.handler import Handlers
 from ulak.spine.heat import Heat
 from ulak.spine.job import Lease
@@ -23,7 +23,6 @@ from ulak.spine.settler import Settler
 from ulak.spine.store import Store, Verb
 from ulak.spine.suspects import Suspects
 from ulak.spine.telemetry import Telemetry
-from ulak.spine.timers import PROMOTE_DUE, promoting
 from ulak.spine.underway import Running, Underway
 
 log = structlog.get_logger("ulak.worker")
@@ -70,8 +69,7 @@ class Worker:
         self._heat = Heat(handlers)
         self._suspects = Suspects(store, handlers, clock, self._heat, self._underway, self._claim_suspects)
         self._claimer = Claimer()
-        self._promoting = promoting(self._claimer)
-        self._claiming = asyncio.Lock()  # one claim at a time, or two would fill the same room
+        self._riding: asyncio.Future[Claimed | None] | None = None
         self._not_claiming = asyncio.Event()
         self._not_claiming.set()
         self._look_everywhere_at = 0.0
@@ -103,15 +101,11 @@ class Worker:
             self._wake.clear()
             self._look_around()
             try:
-                async with self._claiming:
-                    claimed_any = await self._claim_once()
+                if not await self._claim_once():
+                    await self._rest()
             except Error as error:
                 log.warning("claim_failed", error=str(error))
-                claimed_any = False
                 await self._clock.wait(self._wake, POLL_SECONDS)
-            if not claimed_any and not self._stopping:
-                now = self._clock.monotonic()
-                await self._clock.wait(self._wake, self._heat.rest_seconds(now, POLL_SECONDS))
 
     def _look_around(self) -> None:
         """Busy or not, everything is looked at once in a while."""
@@ -121,18 +115,39 @@ class Worker:
             self._heat.add_all()
         self._suspects.look_around(now)
 
-    async def promote(self) -> int | None:
-        """Make due jobs ready, and take them along if no other claim is under way; answers the next deadline."""
-        if self._claiming.locked():
-            return await self._store.submit(PROMOTE_DUE, None)
-        async with self._claiming:
-            demand = None if self._busy() else self._underway.demand(self._store.owner, self._heat.rested())
-            if demand is None:
-                return await self._store.submit(PROMOTE_DUE, None)
-            promoted = await self._take(self._promoting, demand)
-            self._heat.note(promoted.claimed, self._clock.monotonic())
-            self._begin(promoted.claimed.leases)
-        return promoted.next_due_at
+    async def _rest(self) -> None:
+        """There is nothing to do. What becomes ready now is claimed by the commit that makes it so."""
+        ride = self._ride()
+        await self._clock.wait(self._wake, self._heat.rest_seconds(self._clock.monotonic(), POLL_SECONDS))
+        if ride is not None:
+            self._store.alight()
+            await ride
+            self._arrive(ride)  # its callback may still be waiting for its turn
+
+    def _ride(self) -> asyncio.Future[Claimed | None] | None:
+        demand = None if self._busy() else self._underway.demand(self._store.owner, self._heat.rested())
+        if demand is None:
+            return None
+        self._heat.look()
+        self._not_claiming.clear()
+        self._riding = ride = self._store.ride(self._claimer.riding, demand)
+        ride.add_done_callback(self._arrive)
+        return ride
+
+    def _arrive(self, ride: asyncio.Future[Claimed | None]) -> None:
+        """Begin what a ride has brought, at once and only once."""
+        if ride is not self._riding:
+            return
+        self._riding = None
+        self._not_claiming.set()
+        if not ride.cancelled() and ride.exception() is None and (claimed := ride.result()) is not None:
+            self._note(claimed)
+            self._wake.set()
+
+    def _note(self, claimed: Claimed) -> None:
+        probe.reach("worker.claimed")
+        self._heat.note(claimed, self._clock.monotonic())
+        self._begin(claimed.leases)
 
     def _busy(self) -> bool:
         return self._stopping or self._settler.trouble
@@ -149,9 +164,7 @@ class Worker:
         probe.reach("worker.before_claim")
         self._heat.look()
         claimed = await self._take(self._claimer.verb, demand)
-        probe.reach("worker.claimed")
-        self._heat.note(claimed, self._clock.monotonic())
-        self._begin(claimed.leases)
+        self._note(claimed)
         return bool(claimed.leases) or claimed.expired > 0 or suspects > 0
 
     async def _take(self, verb: Verb[D, R], demand: D) -> R:

@@ -157,6 +157,16 @@ class PostgresStore:
             raise Unavailable("the store is not open; use it inside `async with`")
         return writer.submit(verb, item)
 
+    def ride(self, verb: Verb[T, R], item: T) -> asyncio.Future[R | None]:
+        writer = self._writers.get(verb.line)
+        if writer is None:
+            raise Unavailable("the store is not open; use it inside `async with`")
+        return writer.ride(verb, item)
+
+    def alight(self) -> None:
+        for writer in self._writers.values():
+            writer.alight()
+
     async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         answer: R = await self.submit(RUN_UNIT, lambda tx: unit(tx, *args, **kwargs))
         return answer

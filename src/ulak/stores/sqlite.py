@@ -123,6 +123,15 @@ class SqliteStore:
             raise Unavailable("the store is not open; use it inside `async with`")
         return self._writer.submit(verb, item)
 
+    def ride(self, verb: Verb[T, R], item: T) -> asyncio.Future[R | None]:
+        if self._writer is None:
+            raise Unavailable("the store is not open; use it inside `async with`")
+        return self._writer.ride(verb, item)
+
+    def alight(self) -> None:
+        if self._writer is not None:
+            self._writer.alight()
+
     async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         answer: R = await self.submit(RUN_UNIT, lambda tx: unit(tx, *args, **kwargs))
         return answer

@@ -25,7 +25,7 @@ sql = Queries("ulak.spine")
 MOST_ROWS = 64
 ROWS_PER_STATEMENT = (64, 16, 4, 1)
 _SHARED_PARAMETERS = 7
-_USUAL_PARAMETERS = 5
+_USUAL_PARAMETERS = 3
 # attempt and epoch, owner, started_at
 _NOT_STARTED = (0, None, None)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
@@ -71,17 +71,16 @@ class SqliteTx(Tx):
         self._fresh = []
 
     def _store(self, rows: Sequence[Row], state: int | None, started: tuple[Any, ...]) -> None:
-        """Most columns of a job are usual and need no parameter of their own."""
+        """Most jobs differ only by id, time and payload: what they have in common is bound once for all."""
         usual: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)
         others = []
         for row in rows:
-            if row.is_usual:
-                shared = row.common if state is None else (*row.common[:3], state)
-                usual[shared] += (row.id, row.key, row.slot, row.due_at, row.payload)
+            if row.key is None and row.is_usual:
+                usual[row.common] += (row.id, row.due_at, row.payload)
             else:
                 others.append((*(row if state is None else row._replace(state=state)), started[0], *started))
-        for shared, values in usual.items():
-            self._store_usual((*shared, *started), values)
+        for (kind, prio, slots, stored), values in usual.items():
+            self._store_usual((kind, prio, slots, stored if state is None else state, *started), values)
         self.many(sql.insert_jobs, others)
 
     def _store_usual(self, shared: tuple[Any, ...], values: list[Any]) -> None:
@@ -150,11 +149,9 @@ def _bound(parameters: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache
 def _insert_usual(rows: int) -> str:
-    """The statement with what these jobs share bound once, and five parameters a row."""
+    """The statement with what these jobs share bound once, and three parameters a row."""
     first = range(_SHARED_PARAMETERS + 1, _SHARED_PARAMETERS + 1 + rows * _USUAL_PARAMETERS, _USUAL_PARAMETERS)
-    values = [
-        f"(?{n},?1,?{n + 1},?3,?{n + 2},?2,?{n + 3},?4,?{n + 3},NULL,NULL,NULL,0,?{n + 4},?5,?5,?6,?7)" for n in first
-    ]
+    values = [f"(?{n},?1,NULL,?3,NULL,?2,?{n + 1},?4,?{n + 1},NULL,NULL,NULL,0,?{n + 2},?5,?5,?6,?7)" for n in first]
     return sql.insert_jobs.sqlite.replace(":rows", ",".join(values))
 
 

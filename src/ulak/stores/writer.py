@@ -23,9 +23,9 @@ SHARES = {Line.SETTLE: 64, Line.CLAIM: 64, Line.TIMERS: 64, Line.ENQUEUE: 400, L
 
 HANDOVER_BOUND = 50_000
 
-# So many turns of the event loop pass before the thread is woken. After a commit, callers that go on, handlers that end
-# and the next claim come in within two turns, and so share the next commit.
-TURNS = 2
+# So many turns of the event loop pass before the thread is woken. After a commit, callers that go on and handlers that
+# end come in within three turns, and so share the next commit.
+TURNS = 3
 
 
 class CommitUnknown(Exception):
@@ -106,6 +106,7 @@ class Writer:
     ) -> None:
         self._session = session
         self._lines: dict[Line, deque[Item]] = {line: deque() for line in lines}
+        self._riders: deque[Item] = deque()
         self._loop = loop
         self._after_commit = after_commit
         self._lost = lost
@@ -134,6 +135,25 @@ class Writer:
             self._loop.call_soon(self._wake_after, TURNS)
         return future
 
+    def ride(self, verb: Verb[Any, Any], value: Any) -> asyncio.Future[Any]:
+        """Wait without waking the thread, for the first commit that makes something ready."""
+        rider = Item(verb, value, self._loop.create_future())
+        self._riders.append(rider)
+        return rider.future
+
+    def alight(self) -> None:
+        """Who still waits for a ride gets None; who is on the way gets an answer."""
+        while (rider := self._next_rider()) is not None:
+            if not rider.future.done():
+                rider.future.set_result(None)
+
+    def _next_rider(self) -> Item | None:
+        """The loop and the thread both take from this end, so looking before leaping would not do."""
+        try:
+            return self._riders.popleft()
+        except IndexError:
+            return None
+
     def _wake_after(self, turns: int) -> None:
         if turns:
             self._loop.call_soon(self._wake_after, turns - 1)
@@ -147,6 +167,7 @@ class Writer:
     async def close(self) -> None:
         """Serve what waits, then end the thread."""
         self._closing = True
+        self.alight()
         self._wake.set()
         while self._thread.is_alive():
             await asyncio.to_thread(self._thread.join, 0.5)
@@ -232,9 +253,12 @@ class Writer:
 
     def _run_bare(self, batch: list[Item]) -> Buffers:
         tx = self._tx = self._session.begin()
-        for verb, group in _by_verb(batch):
+        for verb, group in _by_verb(batch).items():
             for item, answer in zip(group, verb.run(tx, [item.value for item in group]), strict=True):
                 item.answer = answer
+        if tx.buffers.ready and (rider := self._next_rider()) is not None:
+            batch.append(rider)  # it shares the batch's fate from here on
+            rider.answer = rider.verb.run(tx, [rider.value])[0]
         probe.reach("writer.before_commit")
         self._session.commit(tx)
         return tx.buffers
@@ -272,14 +296,15 @@ class Writer:
         if buffers is not None:
             self._after_commit(buffers)
         for item in batch:
-            if item.future.done():
+            future, answer = item.future, item.answer
+            if future.done():
                 continue
             if error is not None:
-                item.future.set_exception(error)
-            elif isinstance(item.answer, Raised):
-                item.future.set_exception(item.answer.error)
+                future.set_exception(error)
+            elif type(answer) is Raised:
+                future.set_exception(answer.error)
             else:
-                item.future.set_result(item.answer)
+                future.set_result(answer)
 
 
 class Raised:
@@ -291,11 +316,15 @@ class Raised:
         self.error = error
 
 
-def _by_verb(batch: list[Item]) -> list[tuple[Verb[Any, Any], list[Item]]]:
-    groups: dict[int, tuple[Verb[Any, Any], list[Item]]] = {}
+def _by_verb(batch: list[Item]) -> dict[Verb[Any, Any], list[Item]]:
+    groups: dict[Verb[Any, Any], list[Item]] = {}
     for item in batch:
-        groups.setdefault(id(item.verb), (item.verb, []))[1].append(item)
-    return list(groups.values())
+        group = groups.get(item.verb)
+        if group is None:
+            groups[item.verb] = [item]
+        else:
+            group.append(item)
+    return groups
 
 
 RUN_UNIT: Verb[Callable[[Tx], Any], Any] = Verb(Line.UNIT, lambda tx, units: [unit(tx) for unit in units])

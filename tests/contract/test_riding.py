@@ -1,0 +1,99 @@
+"""A claim that waits for work rides along with the commit that makes some ready."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.contract.bench import Bench
+from ulak.spine.outcome import Retry
+from ulak.spine.store import Line, Verb
+
+
+def ids_of(claimed):
+    return [lease.id for lease in claimed.leases]
+
+
+async def test_what_becomes_due_is_claimed_by_the_commit_that_makes_it_ready(bench: Bench):
+    waiting = await bench.add()
+    soon = [await bench.add(due_at=bench.clock.now() + 1000, prio=prio) for prio in (2, 3)]
+    other = await bench.add("other", due_at=bench.clock.now() + 1000)
+    later = await bench.add(due_at=bench.clock.now() + 9000)
+    bench.clock.advance(1)
+    ride = bench.ride()
+    assert await bench.promote_due() == bench.clock.now() + 8000
+    assert sorted(ids_of(await ride)) == sorted([waiting, *soon])
+    assert [lease.id for lease in await bench.claim("other")] == [other]
+    bench.clock.advance(8)
+    ride = bench.ride()
+    await bench.promote_due()
+    assert ids_of(await ride) == [later]
+
+
+async def test_jobs_beyond_the_room_are_left_for_the_next_claim(bench: Bench):
+    soon = [await bench.add(due_at=bench.clock.now() + 1000) for _ in range(5)]
+    bench.clock.advance(1)
+    bench.ears.ready.clear()
+    ride = bench.ride(room=3)
+    await bench.promote_due()
+    assert ids_of(await ride) == soon[:3]
+    assert ("mail", 2) in bench.ears.ready  # somebody has to be told of the rest
+    assert [lease.id for lease in await bench.claim()] == soon[3:]
+
+
+async def test_what_was_taken_along_wakes_nobody(bench: Bench):
+    await bench.add(due_at=bench.clock.now() + 1000)
+    bench.clock.advance(1)
+    bench.ears.ready.clear()
+    ride = bench.ride()
+    await bench.promote_due()
+    assert len((await ride).leases) == 1
+    assert bench.ears.ready == set()
+
+
+async def test_the_next_of_a_key_is_claimed_by_the_commit_that_frees_its_slot(bench: Bench):
+    first, second = [await bench.add(key="ada") for _ in range(2)]
+    leases = await bench.claim()
+    assert [lease.id for lease in leases] == [first]
+    ride = bench.ride()
+    await bench.settle(leases)
+    assert ids_of(await ride) == [second]
+
+
+async def test_a_commit_that_makes_nothing_ready_leaves_the_rider_where_it_is(bench: Bench):
+    await bench.add()
+    leases = await bench.claim()
+    ride = bench.ride()
+    await bench.settle(leases, Retry(after_seconds=1), resume_at=bench.clock.now() + 1000)
+    assert not ride.done()
+    bench.clock.advance(1)
+    await bench.promote_due()
+    assert len((await ride).leases) == 1
+
+
+async def test_who_alights_is_told_that_there_was_nothing(bench: Bench):
+    ride = bench.ride()
+    bench.store.alight()
+    assert await ride is None
+    identifier = await bench.add()
+    assert [lease.id for lease in await bench.claim()] == [identifier]  # nobody took it along
+
+
+async def test_an_answer_that_nobody_waits_for_any_more_harms_nobody(bench: Bench):
+    bench.ride().cancel()
+    bench.store.alight()
+    assert await bench.add() > 0
+
+
+async def test_a_rider_is_served_when_its_batch_has_to_be_run_again(bench: Bench):
+    """One unit leaves what can't be written: that shows at the commit, and each runs alone then, the rider too."""
+    soon = await bench.add(due_at=bench.clock.now() + 1000)
+    bench.clock.advance(1)
+    spoil = Verb(Line.TIMERS, lambda tx, items: [tx.emit("odd", 1, "mail", object()) for _ in items])
+    ride = bench.ride()
+    promoted, spoiled = await asyncio.gather(
+        bench.promote_due(), bench.store.submit(spoil, None), return_exceptions=True
+    )
+    assert promoted is None
+    assert isinstance(spoiled, Exception)
+    assert ids_of(await ride) == [soon]
+    assert bench.store.facts()["reruns_total"] == 1
