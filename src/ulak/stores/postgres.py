@@ -303,7 +303,7 @@ def _recount(tx: Tx, ledger: Credits) -> None:
         missing[ledger.pool_of(name) if what == "live" else name] -= int(number)
     for pool, number in sorted(missing.items()):
         if number:
-            tx.run(sql.give_credit, pool=pool, number=number)
+            tx.run(sql.correct_room, pool=pool, number=number)
     tx.run(sql.drop_credit)
 
 
