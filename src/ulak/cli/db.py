@@ -1,4 +1,4 @@
-"""`ulak db`: the store's schema, its health, backups, and coming back from one."""
+"""`ulak db`: the store's schema, its health, backups, coming back from one, and moving to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -65,6 +65,27 @@ def restore(
 
     held = restore_store(load_settings(config, assignments).settings, path, replace=replace)
     _tell_held(held)
+
+
+@db.command()
+def move(
+    to: Annotated[str, typer.Option("--to", metavar="ADDRESS", help="An empty PostgreSQL database: postgresql://…")],
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="ADDRESS", help="The SQLite store; otherwise the setting store.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    config: ConfigFile = None,
+    assignments: Assignments = None,
+) -> None:
+    """Move a SQLite store to PostgreSQL, with its unfinished work and its past. Stop the server first."""
+    from ulak.cli.move import move_store, show_plan
+
+    settings = load_settings(config, assignments).settings
+    settings = settings.model_copy(update={"store": source}) if source else settings
+    if dry_run:
+        show_plan(settings.store, to)
+    else:
+        move_store(settings, to)
 
 
 @db.command()

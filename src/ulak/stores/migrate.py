@@ -12,6 +12,8 @@ from ulak.errors import Misconfigured
 if TYPE_CHECKING:
     import psycopg
 
+MOVED = -1  # the version of a SQLite file whose work went elsewhere; see seal.py
+
 _FILE = re.compile(r"^(\d{4})_\w+\.(sqlite|postgres)\.sql$")
 
 
@@ -29,6 +31,11 @@ def latest(dialect: str) -> int:
 def judge(version: int, dialect: str) -> None:
     """Refuse a schema that this release can't work with, and say what mends it."""
     newest = latest(dialect)
+    if version == MOVED:
+        raise Misconfigured(
+            "this store's work was moved to PostgreSQL; set the setting store to that address. "
+            "If the move was interrupted, run the same ulak db move again"
+        )
     if version > newest:
         raise Misconfigured(
             f"the store has schema {version}, this release knows up to {newest}; install a newer release"
@@ -52,6 +59,8 @@ def prepare_sqlite(connection: sqlite3.Connection, now: int) -> None:
 def migrate_sqlite(connection: sqlite3.Connection, now: int) -> list[int]:
     """Apply what is missing; answers the versions that were applied."""
     present = sqlite_version(connection)
+    if present == MOVED:
+        judge(present, "sqlite")
     applied = []
     for version, script in migrations("sqlite"):
         if version > present:

@@ -1,0 +1,133 @@
+"""`ulak db move`: what would go, and the move itself, with the SQLite file locked from its server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from ulak.app import Ulak
+from ulak.cli import logs
+from ulak.cli.beside import file_of
+from ulak.cli.command import table
+from ulak.cli.schema import connect, locked
+from ulak.clock import SystemClock
+from ulak.errors import Conflict, Invalid, Misconfigured, NotFound
+from ulak.masking import mask_url
+from ulak.settings import Settings
+from ulak.spine.query import Queries
+from ulak.spine.rescuer import Rescuer
+from ulak.stores import move
+from ulak.stores.file_lock import holder
+from ulak.stores.migrate import MOVED, judge, sqlite_version
+from ulak.stores.sqlite_reader import open_reader
+
+sql = Queries("ulak.spine")
+
+
+def show_plan(source: str, target: str) -> None:
+    """Changes nothing, so a server may have the file open."""
+    database = _check_addresses(source, target)
+    judge(_version(database), "sqlite")
+    with contextlib.closing(open_reader(database)) as connection:
+        move.check_target(target)
+        counts = move.count_source(connection)
+        foreign = move.find_foreign(connection)
+    table([{"table": name, "rows": number} for name, number in counts.items()], "table", "rows")()
+    typer.echo(f"{sum(counts.values())} rows would go to {mask_url(target)}. Nothing was changed.")
+    _tell_foreign(foreign)
+    if held_by := _holder(database):
+        typer.echo(f"{database} is in use by {held_by}: stop it before the move.")
+
+
+def move_store(settings: Settings, target: str) -> None:
+    database = _check_addresses(settings.store, target)
+    if held_by := _holder(database):
+        raise Conflict(f"{database} is in use by {held_by}; stop that server or worker, then run the move again")
+    if _has_arrived(database, target):
+        typer.echo("The interrupted move had arrived: all of it is there.")
+    else:
+        move.check_target(target)  # before anything is touched
+        logs.set_up_quietly(settings.log)
+        asyncio.run(_rescue(settings))
+        _carry(database, target)
+    typer.echo(
+        f"{database} is left as it was, but nobody can work on it any more. "
+        "Set the setting store to the new address, and start."
+    )
+
+
+def _check_addresses(source: str, target: str) -> Path:
+    database = file_of(source)
+    if database is None:
+        raise Misconfigured(f"{mask_url(source)} is no SQLite file; name one: --from sqlite:///ulak.db")
+    if not database.is_file():
+        raise NotFound(f"no store {database}; check --from, or the setting store")
+    if not target.startswith(("postgresql://", "postgres://")):
+        raise Misconfigured(f"{mask_url(target)} is no PostgreSQL; a move leads there: --to postgresql://…")
+    return database
+
+
+def _holder(database: Path) -> str | None:
+    return holder(database.with_name(database.name + ".lock"))
+
+
+def _version(database: Path) -> int:
+    try:
+        with contextlib.closing(open_reader(database)) as connection:
+            return sqlite_version(connection)
+    except sqlite3.Error as error:
+        raise Invalid(f"{database} can't be read as a store: {error}") from error
+
+
+def _has_arrived(database: Path, target: str) -> bool:
+    """A move that was interrupted between the two commits may be complete."""
+    version = _version(database)
+    if version != MOVED:
+        judge(version, "sqlite")
+        return False
+    with locked(database), contextlib.closing(connect(database)) as connection:
+        return move.find_out(connection, target)
+
+
+async def _rescue(settings: Settings) -> None:
+    """What a killed server was running is uncertain, as at every start; and a schema that does not fit is refused."""
+    async with Ulak(settings=settings, work=False) as ulak:
+        spine = settings.spine
+        await Rescuer(ulak.store, ulak.telemetry, spine.lease_seconds, spine.poison_deaths).beat()
+
+
+def _carry(database: Path, target: str) -> None:
+    with locked(database), contextlib.closing(connect(database)) as connection:
+        judge(sqlite_version(connection), "sqlite")
+        if connection.execute(sql.find_leaseholders.sqlite).fetchone() is not None:
+            raise Conflict(f"a server was started on {database} meanwhile, and killed; run the move again")
+        counts = _copy(connection, target, sum(move.count_source(connection).values()))
+        foreign = move.find_foreign(connection)
+    _tell_counts(counts)
+    _tell_foreign(foreign)
+
+
+def _copy(connection: sqlite3.Connection, target: str, rows: int) -> list[move.Count]:
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("moving", total=rows)
+        return move.move(
+            connection, target, SystemClock(), lambda name, number: bar.update(task, description=name, advance=number)
+        )
+
+
+def _tell_counts(counts: Iterable[move.Count]) -> None:
+    rows = [count._asdict() for count in counts]
+    table(rows, "table", "source", "target")()
+    typer.echo(f"Moved {sum(row['target'] for row in rows)} rows; every table has the same number on both sides.")
+
+
+def _tell_foreign(tables: list[str]) -> None:
+    if tables:
+        typer.echo(f"Not Ulak's, and so not moved: {', '.join(tables)}.")

@@ -1,0 +1,207 @@
+"""From a SQLite file to an empty PostgreSQL: all tables in one transaction, counted on both sides before the commit."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+import msgspec
+import psycopg
+
+from ulak.clock import Clock
+from ulak.errors import Conflict, Unavailable
+from ulak.spine.query import Queries
+from ulak.stores import sqlite_session
+from ulak.stores.migrate import judge, postgres_version, prepare_postgres
+from ulak.stores.postgres_member import MEMBER_LOCK
+from ulak.stores.postgres_session import Connection, connect, translate
+from ulak.stores.seal import Seal, lift_seal, read_seal, set_seal
+
+sql = Queries("ulak.spine")
+
+# What is there when a store has worked; a target that has any of it is refused.
+WORK = (
+    "job", "past", "dead", "event_block", "tally",
+    "api_key", "notify_idempotency", "notify_inbox", "notify_endpoint",
+)  # fmt: skip
+# What a mere start leaves behind: the source's takes its place.
+STATE = ("meta", "cron", "budget", "breaker")
+LEFT_OUT = {
+    "owner": "the processes that work on a store; those of the file are gone, and others register themselves",
+    "event_inbox": "events that PostgreSQL's relay has not yet numbered; a file numbers them as it commits",
+    "capacity": "room per pool; counted from the live jobs at the next start",
+    "credit": "room that processes hold; counted with it",
+    "schema_version": "the target's own",
+}
+# Not the token of the file's last commit, and not the mark of the move.
+_WHERE = {"meta": " WHERE name NOT IN ('token', 'move')"}
+
+_PAGE = 1000
+_SETTINGS = """
+SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;
+SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'
+"""
+_CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+# Credit of an owner that does not exist makes whoever starts first count the room anew, also if two start together.
+_ASK_FOR_RECOUNT = "INSERT INTO credit (pool, owner, held) VALUES ('moved', 0, 1)"
+
+Advance = Callable[[str, int], object]
+
+
+class Count(NamedTuple):
+    table: str
+    source: int
+    target: int
+
+
+def count_source(source: sqlite3.Connection) -> dict[str, int]:
+    return {
+        table: source.execute(f"SELECT count(*) FROM {table}{_WHERE.get(table, '')}").fetchone()[0]
+        for table in WORK + STATE
+    }
+
+
+def find_foreign(source: sqlite3.Connection) -> list[str]:
+    """Tables that somebody else has made in the file."""
+    found = {name for (name,) in source.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return sorted(name for name in found - set(WORK + STATE) - set(LEFT_OUT) if not name.startswith("sqlite_"))
+
+
+def check_target(address: str) -> None:
+    """Refuse a target that can't take the work. Changes nothing."""
+    with _target(address) as target, target.transaction(force_rollback=True):
+        if postgres_version(target):
+            judge(postgres_version(target), "postgres")
+            _check_deserted(target)
+            _check_empty(target)
+
+
+def find_out(source: sqlite3.Connection, address: str) -> bool:
+    """Whether the work of a sealed source has arrived. If not, the seal is lifted."""
+    seal = read_seal(source)
+    if seal is None:
+        return False
+    if seal.arrived:
+        raise Conflict(f"this store was moved already, to {seal.place}; work with that one")
+    with _target(address) as target, target.transaction():
+        if seal.place != _place(target):
+            raise Conflict(f"a move of this store to {seal.place} was interrupted; run that one again first")
+        arrived = postgres_version(target) > 0 and _has_token(target, seal.token)
+    if arrived:
+        set_seal(source, msgspec.structs.replace(seal, arrived=True))
+    else:
+        lift_seal(source)
+    return arrived
+
+
+def _place(target: Connection) -> str:
+    info = target.info
+    return f"{info.dbname} on {info.host}:{info.port}"
+
+
+def _has_token(target: Connection, token: str) -> bool:
+    _lock(target)  # the interrupted move holds the same lock for as long as its commit is undecided
+    return target.execute("SELECT 1 FROM meta WHERE name = 'move' AND value = %s", (token,)).fetchone() is not None
+
+
+def move(source: sqlite3.Connection, address: str, clock: Clock, advance: Advance) -> list[Count]:
+    """All or nothing. The source has no leases and nobody else opens it; afterwards it is sealed."""
+    token = secrets.token_hex(16)
+    try:
+        with _target(address) as target:
+            prepare_postgres(target, clock.now())
+            with target.transaction():
+                _enter(target)
+                counts = _fill(source, target, advance)
+                target.execute("INSERT INTO meta (name, value) VALUES ('move', %s)", (token,))
+                seal = Seal(token, _place(target))
+                set_seal(source, seal)
+    except Exception as error:
+        if (found := read_seal(source)) is not None and found.token == token:
+            raise Unavailable(
+                f"the answer to the commit was lost ({error}); run the same command again: it finds out what became "
+                "of it. Until then nobody can work on the source",
+                outcome="unknown",
+            ) from error
+        raise
+    set_seal(source, msgspec.structs.replace(seal, arrived=True))
+    return counts
+
+
+@contextlib.contextmanager
+def _target(address: str) -> Iterator[Connection]:
+    """A connection, and errors of both databases in words of ours."""
+    try:
+        with contextlib.closing(connect(address)) as connection:
+            yield connection
+    except psycopg.Error as error:
+        raise translate(error) from error
+    except sqlite3.Error as error:
+        raise sqlite_session.translate(error) from error
+
+
+def _enter(target: Connection) -> None:
+    """Until the transaction ends, nobody joins and only we write. Who joins later makes ids above the moved ones."""
+    _lock(target)
+    target.execute(f"LOCK TABLE {', '.join((*WORK, *STATE, 'event_inbox'))} IN SHARE ROW EXCLUSIVE MODE".encode())
+    _check_deserted(target)
+    _check_empty(target)
+
+
+def _lock(target: Connection) -> None:
+    target.execute(_SETTINGS)
+    target.execute("SELECT pg_advisory_xact_lock(%s)", (MEMBER_LOCK,))
+
+
+def _check_deserted(target: Connection) -> None:
+    """Who runs already knows nothing of the ids that come. Who is frozen finds itself dead, and registers again."""
+    ((now,),) = target.execute(_CLOCK).fetchall()
+    for owner, _, label, _, lease_at in target.execute(sql.list_owners.postgres.encode()).fetchall():
+        if lease_at >= now:
+            raise Conflict(
+                f"a process ({label}) works on the target; stop it. One that was killed counts as working for "
+                f"{(lease_at - now) // 1000 + 1} more seconds"
+            )
+        target.execute(sql.bury_owner.postgres.encode(), {"id": owner, "now": now})
+
+
+def _check_empty(target: Connection) -> None:
+    tables = {table: table for table in WORK} | {"event_inbox": "event_inbox WHERE count > 0"}
+    found = {table: _count(target, rows) for table, rows in tables.items()}
+    if any(found.values()):
+        what = ", ".join(f"{table} {number}" for table, number in found.items() if number)
+        raise Conflict(f"the target has work of its own (rows: {what}); name a database that is empty")
+
+
+def _count(target: Connection, rows: str) -> int:
+    ((number,),) = target.execute(f"SELECT count(*) FROM {rows}".encode()).fetchall()
+    return int(number)
+
+
+def _fill(source: sqlite3.Connection, target: Connection, advance: Advance) -> list[Count]:
+    expected = count_source(source)
+    for table in STATE:
+        target.execute(f"DELETE FROM {table}".encode())
+    for table in expected:
+        _copy(source, target, table, advance)
+    target.execute(_ASK_FOR_RECOUNT)
+    counts = [Count(table, number, _count(target, table)) for table, number in expected.items()]
+    different = [count for count in counts if count.source != count.target]
+    if different:
+        told = ", ".join(f"{table} {there} instead of {here}" for table, here, there in different)
+        raise Conflict(f"the target has other numbers of rows than the source ({told}); nothing was moved")
+    return counts
+
+
+def _copy(source: sqlite3.Connection, target: Connection, table: str, advance: Advance) -> None:
+    columns = ", ".join(row[1] for row in source.execute(f"PRAGMA table_info({table})"))
+    rows = source.execute(f"SELECT {columns} FROM {table}{_WHERE.get(table, '')}")
+    with target.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN".encode()) as copy:
+        while page := list(islice(rows, _PAGE)):
+            for row in page:
+                copy.write_row(row)
+            advance(table, len(page))

@@ -1,0 +1,42 @@
+"""The mark on a SQLite store whose work went elsewhere: who opens it is refused, so that nothing of it runs twice.
+
+It is set just before the other side commits. A crash between the two leaves it open whether the work is here or there;
+the other side knows, by the token.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+import msgspec
+
+from ulak.stores.migrate import MOVED, latest
+
+
+class Seal(msgspec.Struct, frozen=True):
+    """`place` is where the work goes; `arrived` says that it is known to be there."""
+
+    token: str
+    place: str
+    arrived: bool = False
+
+
+def read_seal(connection: sqlite3.Connection) -> Seal | None:
+    row = connection.execute("SELECT value FROM meta WHERE name = 'move'").fetchone()
+    return None if row is None else msgspec.json.decode(row[0], type=Seal)
+
+
+def set_seal(connection: sqlite3.Connection, seal: Seal) -> None:
+    value = msgspec.json.encode(seal).decode()
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES ('move', ?)", (value,))
+        connection.execute(f"PRAGMA user_version = {MOVED}")
+
+
+def lift_seal(connection: sqlite3.Connection) -> None:
+    """The work is still here. Only a store with the latest schema is ever sealed."""
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("DELETE FROM meta WHERE name = 'move'")
+        connection.execute(f"PRAGMA user_version = {latest('sqlite')}")
