@@ -58,6 +58,18 @@ class Count(NamedTuple):
     target: int
 
 
+@contextlib.contextmanager
+def _in_our_words() -> Iterator[None]:
+    """Errors of both databases, translated."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translate(error) from error
+    except sqlite3.Error as error:
+        raise sqlite_session.translate(error) from error
+
+
+@_in_our_words()
 def count_source(source: sqlite3.Connection) -> dict[str, int]:
     return {
         table: source.execute(f"SELECT count(*) FROM {table}{_WHERE.get(table, '')}").fetchone()[0]
@@ -71,15 +83,17 @@ def find_foreign(source: sqlite3.Connection) -> list[str]:
     return sorted(name for name in found - set(WORK + STATE) - set(LEFT_OUT) if not name.startswith("sqlite_"))
 
 
+@_in_our_words()
 def check_target(address: str) -> None:
     """Refuse a target that can't take the work. Changes nothing."""
-    with _target(address) as target, target.transaction(force_rollback=True):
+    with contextlib.closing(connect(address)) as target, target.transaction(force_rollback=True):
         if postgres_version(target):
             judge(postgres_version(target), "postgres")
             _check_deserted(target)
             _check_empty(target)
 
 
+@_in_our_words()
 def find_out(source: sqlite3.Connection, address: str) -> bool:
     """Whether the work of a sealed source has arrived. If not, the seal is lifted."""
     seal = read_seal(source)
@@ -87,7 +101,7 @@ def find_out(source: sqlite3.Connection, address: str) -> bool:
         return False
     if seal.arrived:
         raise Conflict(f"this store was moved already, to {seal.place}; work with that one")
-    with _target(address) as target, target.transaction():
+    with contextlib.closing(connect(address)) as target, target.transaction():
         if seal.place != _place(target):
             raise Conflict(f"a move of this store to {seal.place} was interrupted; run that one again first")
         arrived = postgres_version(target) > 0 and _has_token(target, seal.token)
@@ -108,11 +122,12 @@ def _has_token(target: Connection, token: str) -> bool:
     return target.execute("SELECT 1 FROM meta WHERE name = 'move' AND value = %s", (token,)).fetchone() is not None
 
 
+@_in_our_words()
 def move(source: sqlite3.Connection, address: str, clock: Clock, advance: Advance) -> list[Count]:
     """All or nothing. The source has no leases and nobody else opens it; afterwards it is sealed."""
     token = secrets.token_hex(16)
     try:
-        with _target(address) as target:
+        with contextlib.closing(connect(address)) as target:
             prepare_postgres(target, clock.now())
             with target.transaction():
                 _enter(target)
@@ -130,18 +145,6 @@ def move(source: sqlite3.Connection, address: str, clock: Clock, advance: Advanc
         raise
     set_seal(source, msgspec.structs.replace(seal, arrived=True))
     return counts
-
-
-@contextlib.contextmanager
-def _target(address: str) -> Iterator[Connection]:
-    """A connection, and errors of both databases in words of ours."""
-    try:
-        with contextlib.closing(connect(address)) as connection:
-            yield connection
-    except psycopg.Error as error:
-        raise translate(error) from error
-    except sqlite3.Error as error:
-        raise sqlite_session.translate(error) from error
 
 
 def _enter(target: Connection) -> None:
@@ -198,9 +201,11 @@ def _fill(source: sqlite3.Connection, target: Connection, advance: Advance) -> l
 
 
 def _copy(source: sqlite3.Connection, target: Connection, table: str, advance: Advance) -> None:
-    columns = ", ".join(row[1] for row in source.execute(f"PRAGMA table_info({table})"))
-    rows = source.execute(f"SELECT {columns} FROM {table}{_WHERE.get(table, '')}")
-    with target.cursor() as cursor, cursor.copy(f"COPY {table} ({columns}) FROM STDIN".encode()) as copy:
+    types = {row[1]: row[2] for row in source.execute(f"PRAGMA table_info({table})")}
+    # The casts, because a value in SQLite has a type of its own: bytes in a text column would arrive as hex digits.
+    values = ", ".join(f"CAST({column} AS {kind})" for column, kind in types.items())
+    rows = source.execute(f"SELECT {values} FROM {table}{_WHERE.get(table, '')}")
+    with target.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(types)}) FROM STDIN".encode()) as copy:
         while page := list(islice(rows, _PAGE)):
             for row in page:
                 copy.write_row(row)
