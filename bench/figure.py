@@ -9,8 +9,10 @@ from statistics import median
 from typing import Any, TypeVar
 
 from bench import postgres_server
+from bench.load import percentile
 
 T = TypeVar("T", int, float)
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,9 @@ class Bench:
 Figures = Callable[[Bench], Iterator[Row]]
 
 
-def alternate(rounds: int, sides: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
+def alternate(rounds: int, sides: Mapping[str, Callable[[], S]]) -> dict[str, list[S]]:
     """Measure the sides in turn, round after round, so that a change of the machine's load meets all of them."""
-    samples: dict[str, list[float]] = {name: [] for name in sides}
+    samples: dict[str, list[S]] = {name: [] for name in sides}
     for _ in range(rounds):
         for name, measure_side in sides.items():
             samples[name].append(measure_side())
@@ -97,6 +99,15 @@ def compared(
 def paired(ours: list[float], theirs: list[float]) -> float:
     """The median of the rounds' ratios."""
     return median(one / other for one, other in zip(ours, theirs, strict=True))
+
+
+def tails(figure: str, rounds: list[list[float]], at_most: float | None = None) -> Iterator[Row]:
+    """p50 and p99 of milliseconds: of each round, and of those the median. A disk that stalls once spoils one round."""
+    for percent, limit in ((50, None), (99, at_most)):
+        found = [percentile(took, percent) for took in rounds]
+        longest = max(map(max, rounds))
+        samples = sum(map(len, rounds))
+        yield bounded(f"{figure}, p{percent}", "ms", median(found), limit, rounds=found, max=longest, samples=samples)
 
 
 def bounded(figure: str, unit: str, value: float, at_most: float | None = None, **detail: Any) -> Row:

@@ -1,27 +1,32 @@
-"""From the call of enqueue to the start of the handler, durable commit included."""
+"""From the call of enqueue to the start of the handler, durable commit included.
+
+A wake-up contains a commit, and now and then the disk takes its time: a bare commit of SQLite is measured in turn.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from bench import report, ulak_side
-from bench.figure import Bench, Row, bounded
-from bench.load import percentile
+from bench.figure import Bench, Row, alternate, tails
+from bench.peers import raw_sqlite
 from bench.place import in_database, in_file
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    yield from _rows("SQLite: wake in process", 5, in_file(ulak_side.wake, bench.scaled(2_000, 200)))
-    yield from _rows(
-        "PostgreSQL: wake between processes, under load",
-        30,
-        in_database(bench.server, ulak_side.wake_between_processes, bench.scaled(12, 2)),
+    times = bench.scaled(500, 200)
+    found = alternate(
+        bench.rounds,
+        {
+            "in process": partial(in_file, ulak_side.wake, times),
+            "commit": partial(in_file, raw_sqlite.commits, times),
+            "between": partial(in_database, bench.server, ulak_side.wake_between_processes, bench.scaled(3, 2)),
+        },
     )
-
-
-def _rows(name: str, limit_ms: float, took_ms: list[float]) -> Iterator[Row]:
-    yield bounded(f"{name}, p50", "ms", percentile(took_ms, 50), samples=len(took_ms))
-    yield bounded(f"{name}, p99", "ms", percentile(took_ms, 99), limit_ms, samples=len(took_ms), max=max(took_ms))
+    yield from tails("SQLite: wake in process", found["in process"], 5)
+    yield from tails("SQLite: a bare commit beside it", found["commit"])
+    yield from tails("PostgreSQL: wake between processes, under load", found["between"], 30)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
 import time
 from contextlib import closing
 
-from bench.load import PAYLOAD, WARMUP_SECONDS
+from bench.load import PAYLOAD, SEED, WARMUP_SECONDS
 
 SCHEMA = """
 CREATE TABLE job (id INTEGER PRIMARY KEY, state INTEGER NOT NULL, payload BLOB NOT NULL);
@@ -43,6 +44,18 @@ def claim_and_delete(path: str, batch: int, jobs: int) -> float:
             connection.executemany(DELETE, [row[:1] for row in rows])
             connection.execute("COMMIT")
         return jobs / (time.perf_counter() - begins)
+
+
+def commits(path: str, times: int) -> list[float]:
+    """Milliseconds of one insert and its commit, one at a time and with pauses: what the disk takes of a wake-up."""
+    gaps, took = random.Random(SEED), []
+    with closing(_open(path)) as connection:
+        for last in range(times):
+            time.sleep(gaps.uniform(0.001, 0.004))
+            begins = time.perf_counter()
+            _insert(connection, last, 1)
+            took.append((time.perf_counter() - begins) * 1000)
+    return took
 
 
 def _open(path: str) -> sqlite3.Connection:
