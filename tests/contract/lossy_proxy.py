@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import tempfile
 import threading
@@ -12,12 +13,18 @@ from urllib.parse import parse_qs, urlsplit
 
 SOCKET = ".s.PGSQL.5432"
 _COMMIT = b"COMMIT\x00"
+# An insert that is a transaction by itself needs no COMMIT: it is prepared under a name, then bound by that name.
+_PREPARES_WHOLE = re.compile(rb"P.{4}(\w+)\x00WITH first AS", re.DOTALL)
+_BINDS = re.compile(rb"B.{4}\x00(\w+)\x00", re.DOTALL)
 
 Loss = Literal["the commit", "its reply"]
 
 
 class LossyProxy:
-    """Carries every byte, until it is told to lose the next commit or the reply to it; then it cuts that connection."""
+    """Carries every byte, until it is told to lose the next commit or the reply to it; then it cuts that connection.
+
+    `whole` counts the statements that were a transaction by themselves.
+    """
 
     def __init__(self, address: str) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="ulak-wire-")
@@ -29,6 +36,7 @@ class LossyProxy:
         self._listening.listen()
         self._loss: Loss | None = None
         self.losses = 0
+        self.whole = 0
         self._open: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -54,9 +62,13 @@ class LossyProxy:
                 threading.Thread(target=self._carry_down, args=(server, client, cut), daemon=True).start()
 
     def _carry_up(self, client: socket.socket, server: socket.socket, cut: threading.Event) -> None:
+        whole: set[bytes] = set()
         with contextlib.suppress(OSError):
             while data := client.recv(65536):
-                if _COMMIT in data and self._loss is not None:
+                whole.update(_PREPARES_WHOLE.findall(data))
+                is_whole = not whole.isdisjoint(_BINDS.findall(data))
+                self.whole += is_whole
+                if (is_whole or _COMMIT in data) and self._loss is not None:
                     what, self._loss = self._loss, None
                     self.losses += 1
                     cut.set()

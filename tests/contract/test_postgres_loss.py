@@ -11,8 +11,9 @@ import pytest
 from tests.contract.bench import Bench, sql
 from tests.contract.lossy_proxy import lossy
 from tests.postgres_server import server
-from ulak.errors import Invalid, Unavailable
+from ulak.errors import Conflict, Invalid, Unavailable
 from ulak.spine import probe
+from ulak.spine.enqueue import enqueue_rows
 from ulak.stores.postgres_session import PostgresSession
 from ulak.stores.postgres_tx import PostgresTx
 
@@ -35,6 +36,46 @@ async def test_an_enqueue_whose_commit_met_a_broken_wire_is_there_exactly_once(o
             assert await bench.live() == {"mail": 1}
             assert await bench.tally() == {"accepted": 1}
             assert [lease.id for lease in await bench.claim()] == [identifier]
+
+
+@pytest.mark.parametrize("lost", ["the commit", "its reply"])
+async def test_an_enqueue_that_is_one_statement_and_met_a_broken_wire_is_there_exactly_once(opened, database, lost):
+    with lossy(database) as wire:
+        async with opened(wire.address) as bench:
+            await bench.add()  # takes credit along, for the next one too
+            wire.lose(lost)
+            await bench.add()
+            assert (wire.losses, wire.whole) == (1, 1 if lost == "its reply" else 2)
+            assert await bench.live() == {"mail": 2}
+            assert await bench.tally() == {"accepted": 2}
+            assert len(await bench.claim()) == 2
+
+
+async def test_a_refused_enqueue_fails_alone_though_it_went_with_others_as_one_statement(opened, database):
+    with lossy(database) as wire:
+        async with opened(wire.address) as bench:
+            first = await bench.add()
+            row, twin = bench.row(), bench.row(id=first)
+            verdicts = await asyncio.gather(bench.offer(row), bench.offer(twin), return_exceptions=True)
+            assert wire.whole == 1
+            assert verdicts[0] == [row.id]
+            assert isinstance(verdicts[1], Conflict)
+            assert await bench.live() == {"mail": 2}
+            assert await bench.tally() == {"accepted": 2}
+
+
+async def test_what_a_unit_asks_after_an_enqueue_sees_the_new_job(opened, database):
+    async with opened(database) as bench:
+        await bench.add()
+        row = bench.row()
+
+        def unit(tx):
+            enqueue_rows(tx, [row])
+            return tx.one(sql.read_job, id=row.id)
+
+        found = await bench.store.write(unit)
+        assert found is not None
+        assert found[0] == row.id
 
 
 @pytest.mark.parametrize("lost", ["the commit", "its reply"])

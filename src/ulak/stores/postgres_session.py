@@ -126,6 +126,8 @@ class PostgresSession:
             tx.balance()
             self._send_commit(tx)
         except psycopg.Error as error:
+            if tx.unsent is not None and not self._gone(error):
+                raise  # not the commit was refused, but what a unit wrote: each item then answers for itself
             self._fail_commit(error)
         except Unavailable as error:  # no id for the token
             self.rollback()
@@ -133,8 +135,12 @@ class PostgresSession:
         self._conclude(tx)
 
     def _send_commit(self, tx: PostgresTx) -> None:
-        """The row that tells of this commit and the COMMIT itself go together: one wait, and both or neither."""
+        """The row that tells of this commit goes with the COMMIT or with the only insert: one wait, both or neither."""
         left = self._leavings(tx)
+        if left is not None and tx.unsent is not None:
+            self._token = left["token"]
+            tx.run_with_unsent(sql.insert_inbox, left)
+            return
         if left is not None:
             tx.begin()
         if left is None and not tx.begun:

@@ -50,6 +50,39 @@ def _columns(query: Query) -> tuple[str, ...]:
     return names if set(names) == set(query.postgres_parameters) else query.postgres_parameters
 
 
+def _by_column(query: Query, rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    return dict(zip(_columns(query), zip(*rows, strict=True), strict=True))
+
+
+def _packed(statement: str, parameters: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
+    arrays = {name: pack(parameters[name]) for name, pack in packers(statement).items()}
+    return statement.encode(), parameters | arrays
+
+
+def _insertion(rows: Sequence[Row]) -> tuple[Query, dict[str, Any]]:
+    """What many rows share is bound once, where they share it."""
+    common = rows[0].common
+    if not all(row.is_usual and row.common == common for row in rows):
+        return sql.insert_jobs, _by_column(sql.insert_jobs, rows)
+    kind, prio, slots, state = common
+    return sql.insert_alike, {
+        "kind": kind,
+        "prio": prio,
+        "slots": slots,
+        "state": state,
+        "id": [row.id for row in rows],
+        "key": [row.key for row in rows],
+        "slot": [row.slot for row in rows],
+        "due_at": [row.due_at for row in rows],
+        "payload": [row.payload for row in rows],
+    }
+
+
+@cache
+def _joined(first: Query, last: Query) -> str:
+    return f"WITH first AS ({first.postgres}) {last.postgres}"
+
+
 class PostgresTx(Tx):
     def __init__(self, cursor: Cursor[Any], now: int, ids: Ids, ledger: Credits, floors: Floors) -> None:
         super().__init__(now, ids, ledger)
@@ -61,6 +94,7 @@ class PostgresTx(Tx):
         self._admitted: set[str] = set()
         self.begun = False
         self.changed = False
+        self.unsent: tuple[Query, dict[str, Any]] | None = None
         self.taken: dict[Level, int] = {}
         self.lent: Counter[str] = Counter()
 
@@ -81,37 +115,36 @@ class PostgresTx(Tx):
         return self._cursor.rowcount
 
     def many(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        self._execute(query, dict(zip(_columns(query), zip(*rows, strict=True), strict=True)))
+        self._execute(query, _by_column(query, rows))
         return self._cursor.fetchall() if self._cursor.description else []
 
     def insert(self, rows: Sequence[Row]) -> None:
-        first = rows[0]
-        if not all(row.is_usual and row.common == first.common for row in rows):
-            self.many(sql.insert_jobs, rows)
-            return
-        kind, prio, slots, state = first.common
-        self.run(
-            sql.insert_alike,
-            kind=kind,
-            prio=prio,
-            slots=slots,
-            state=state,
-            id=[row.id for row in rows],
-            key=[row.key for row in rows],
-            slot=[row.slot for row in rows],
-            due_at=[row.due_at for row in rows],
-            payload=[row.payload for row in rows],
-        )
+        """Not sent while it is the first: if it stays the only one, it goes with what the commit leaves, as one."""
+        insertion = _insertion(rows)
+        if self.begun or self.unsent is not None:
+            self._execute(*insertion)
+        else:
+            self.unsent = insertion
+            self._holds = self.changed = True
 
     def each(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
         """The rows go sorted by id: such statements look up each id's place, and locks are taken in one order."""
         if rows:
             self.many(query, sorted(rows, key=itemgetter(_columns(query).index("id"))))
 
+    def run_with_unsent(self, last: Query, parameters: dict[str, Any]) -> None:
+        """The unsent insert and the last statement as one, which is a transaction by itself."""
+        assert self.unsent is not None
+        first, values = self.unsent
+        self._cursor.execute(*_packed(_joined(first, last), values | parameters), prepare=True)
+        self.unsent = None
+
     def _execute(self, query: Query, parameters: dict[str, Any]) -> None:
-        for name, pack in packers(query.postgres).items():
-            parameters[name] = pack(parameters[name])
-        self._send(query.postgres.encode(), parameters)
+        if self.unsent is not None:
+            insertion, values = self.unsent
+            self._send(*_packed(insertion.postgres, values))
+            self.unsent = None
+        self._send(*_packed(query.postgres, parameters))
         effect = _effect(query.postgres)
         self._holds |= effect.locks
         self.changed |= effect.writes and self._cursor.rowcount > 0
