@@ -12,6 +12,7 @@ from fastapi import APIRouter
 from ulak.errors import Invalid
 from ulak.http.caller import Caller
 from ulak.http.failure import Headers, invalid_from
+from ulak.http.whole import answer_whole
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -68,6 +69,8 @@ async def read_body(receive: Receive) -> bytes:
 
 
 async def reply(send: Send, status: int, body: bytes, headers: Headers = JSON_HEADERS) -> int:
+    if answer_whole(send, status, headers, body):
+        return status
     await send(
         {"type": "http.response.start", "status": status, "headers": [*headers, (b"content-length", b"%d" % len(body))]}
     )
