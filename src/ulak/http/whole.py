@@ -16,10 +16,11 @@ def answer_whole(send: Callable[..., Any], status: int, headers: Headers, body: 
     if not isinstance(cycle, RequestResponseCycle) or not _is_simple(cycle):
         return False
     lines = [b"%b: %b\r\n" % header for header in cycle.default_headers + headers]
+    lines.append(b"content-length: %d\r\n" % len(body))
     if not cycle.keep_alive:
         lines.append(b"connection: close\r\n")
     cycle.response_started = cycle.response_complete = True
-    cycle.transport.write(b"%b%bcontent-length: %d\r\n\r\n%b" % (STATUS_LINE[status], b"".join(lines), len(body), body))
+    cycle.transport.write(b"%b%b\r\n%b" % (STATUS_LINE[status], b"".join(lines), body))
     cycle.message_event.set()
     if not cycle.keep_alive:
         cycle.transport.close()
