@@ -85,6 +85,7 @@ def _claim(tx: Tx, demand: Demand, rotations: dict[str, Rotation]) -> Claimed:
             refund(tx, want.kind, unused)
         left -= room - unused
         lanes[want.lane] -= room - unused
+    tx.buffers.ready.difference_update(answer.dry)  # what is taken already need not wake anybody
     _note_started(tx, answer)
     return answer
 
@@ -133,9 +134,7 @@ class Claimer:
         """Claim at the levels where this transaction has made something ready, whatever those of the demand are."""
         hot = sorted(tx.buffers.ready)
         wants = [replace(want, levels=tuple(prio for kind, prio in hot if kind == want.kind)) for want in demand.wants]
-        claimed = self.claim(tx, replace(demand, wants=tuple(want for want in wants if want.levels)))
-        tx.buffers.ready.difference_update(claimed.dry)  # what is taken already need not wake anybody
-        return claimed
+        return self.claim(tx, replace(demand, wants=tuple(want for want in wants if want.levels)))
 
 
 @dataclass(frozen=True, slots=True)
