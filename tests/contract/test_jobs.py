@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from tests.contract.bench import Bench, ids_of
@@ -69,7 +70,7 @@ async def test_of_a_batch_only_what_is_ours_is_settled(bench: Bench):
     for _ in range(3):
         await bench.add()
     leases = await bench.claim()
-    stale = leases[1]._replace(epoch=7)
+    stale = msgspec.structs.replace(leases[1], epoch=7)
     assert await bench.settle([leases[0], stale, leases[2]]) == {(leases[0].id, 1), (leases[2].id, 1)}
     assert await bench.live() == {"mail": 1}
 

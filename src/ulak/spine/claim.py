@@ -161,7 +161,7 @@ def _claim_suspects(tx: Tx, demand: SuspectDemand) -> list[Lease]:
         most=most,
         now=tx.now,
     )
-    answer = Claimed(sorted(map(Lease._make, rows)))
+    answer = Claimed(sorted(Lease(*row) for row in rows))
     _note_started(tx, answer)
     return answer.leases
 

@@ -105,7 +105,7 @@ class Row(NamedTuple):
         return self.kind, self.prio, self.slots, self.state
 
 
-class Lease(NamedTuple):
+class Lease(msgspec.Struct, array_like=True, frozen=True, order=True):
     """A claimed job as the store hands it out. The order is that of read_claimed.sql and claim_jobs.postgres.sql."""
 
     id: int

@@ -18,7 +18,7 @@ from ulak.spine.query import Query
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
-N = TypeVar("N", bound=tuple[Any, ...])
+S = TypeVar("S")
 
 Event = tuple[str, int, str, Any]
 
@@ -128,8 +128,8 @@ class Tx(ABC):
         """Run an update for each row."""
 
     @abstractmethod
-    def records(self, query: Query, shape: type[N], /, **parameters: Any) -> list[N]:
-        """Run a statement and fetch its rows as values of a named tuple's type."""
+    def records(self, query: Query, shape: type[S], /, **parameters: Any) -> list[S]:
+        """Run a statement and fetch its rows as values of a type with a field for each column."""
 
     @abstractmethod
     def claim(self, owner: int, kind: str, prio: int, limit: int) -> list[Lease]:

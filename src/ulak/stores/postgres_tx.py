@@ -14,7 +14,7 @@ from psycopg import Cursor
 from ulak.ids import Ids
 from ulak.spine.job import Lease, Row
 from ulak.spine.query import Queries, Query
-from ulak.spine.store import N, Tx
+from ulak.spine.store import S, Tx
 from ulak.stores.postgres_arrays import packers
 from ulak.stores.postgres_credits import Credits
 from ulak.stores.postgres_floors import Floors, Level
@@ -106,9 +106,8 @@ class PostgresTx(Tx):
         self._execute(query, parameters)
         return self._cursor.fetchall()
 
-    def records(self, query: Query, shape: type[N], /, **parameters: Any) -> list[N]:
-        make: Any = shape
-        return [make(*row) for row in self.all(query, **parameters)]
+    def records(self, query: Query, shape: type[S], /, **parameters: Any) -> list[S]:
+        return [shape(*row) for row in self.all(query, **parameters)]
 
     def run(self, query: Query, **parameters: Any) -> int:
         self._execute(query, parameters)

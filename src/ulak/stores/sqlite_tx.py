@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -16,18 +17,20 @@ from ulak import codec
 from ulak.ids import Ids
 from ulak.spine.job import LEASED, READY, Lease, Row
 from ulak.spine.query import Queries, Query
-from ulak.spine.store import Ledger, N, Tx
+from ulak.spine.store import Ledger, S, Tx
 
 sql = Queries("ulak.spine")
 
-# One statement of many rows gives the interpreter lock away once, not once a row. Usual jobs have a statement for every
+# One statement of many rows gives the interpreter lock away once, not once a row. New jobs have a statement for every
 # number of rows, because they are most of the work; for the rest there are few, since each has to be compiled.
 MOST_ROWS = 64
 ROWS_PER_STATEMENT = (64, 16, 4, 1)
-_SHARED_PARAMETERS = 7
-_USUAL_PARAMETERS = 3
-# attempt and epoch, owner, started_at
-_NOT_STARTED = (0, None, None)
+# Most new jobs differ in few columns, so the others are bound once for all that have them in common.
+_OWN_NAMES = ("id", "due_at", "accepted_at", "payload")
+_SHARED_NAMES = tuple(name for name in Row._fields if name not in _OWN_NAMES)
+_own, _shared = (itemgetter(*map(Row._fields.index, names)) for names in (_OWN_NAMES, _SHARED_NAMES))
+_STATE = _SHARED_NAMES.index("state")
+_NOT_STARTED = (0, None, None)  # attempt and epoch, owner, started_at
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
 
 
@@ -71,32 +74,28 @@ class SqliteTx(Tx):
         self._fresh = []
 
     def _store(self, rows: Sequence[Row], state: int | None, started: tuple[Any, ...]) -> None:
-        """Most jobs differ only by id, time and payload: what they have in common is bound once for all."""
-        usual: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)
-        others = []
+        alike: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)
         for row in rows:
-            if row.key is None and row.is_usual:
-                usual[row.common] += (row.id, row.due_at, row.payload)
-            else:
-                others.append((*(row if state is None else row._replace(state=state)), started[0], *started))
-        for (kind, prio, slots, stored), values in usual.items():
-            self._store_usual((kind, prio, slots, stored if state is None else state, *started), values)
-        self.many(sql.insert_jobs, others)
+            alike[_shared(row)] += _own(row)
+        for shared, own in alike.items():
+            if state is not None:
+                shared = (*shared[:_STATE], state, *shared[_STATE + 1 :])
+            self._store_alike((*shared, *started), own)
 
-    def _store_usual(self, shared: tuple[Any, ...], values: list[Any]) -> None:
-        whole = MOST_ROWS * _USUAL_PARAMETERS
-        for start in range(0, len(values), whole):
-            part = values[start : start + whole]
-            self._connection.execute(_insert_usual(len(part) // _USUAL_PARAMETERS), [*shared, *part])
+    def _store_alike(self, shared: tuple[Any, ...], own: list[Any]) -> None:
+        whole = MOST_ROWS * len(_OWN_NAMES)
+        for start in range(0, len(own), whole):
+            part = own[start : start + whole]
+            self._connection.execute(_insert_alike(len(part) // len(_OWN_NAMES)), [*shared, *part])
 
-    def records(self, query: Query, shape: type[N], /, **parameters: Any) -> list[N]:
+    def records(self, query: Query, shape: type[S], /, **parameters: Any) -> list[S]:
         self.flush()
         return self._records(query, shape, parameters)
 
-    def _records(self, query: Query, shape: type[N], parameters: dict[str, Any]) -> list[N]:
+    def _records(self, query: Query, shape: type[S], parameters: dict[str, Any]) -> list[S]:
         """The statement packs its rows into one JSON text: fetched one by one, each would give the lock away."""
         (packed,) = self._connection.execute(query.sqlite, _bound(parameters)).fetchone()
-        found: list[N] = _decoder_of(shape).decode(packed)
+        found: list[S] = _decoder_of(shape).decode(packed)
         return found
 
     def claim(self, owner: int, kind: str, prio: int, limit: int) -> list[Lease]:
@@ -114,14 +113,11 @@ class SqliteTx(Tx):
 
     def _start(self, owner: int, kind: str, prio: int, limit: int) -> list[Lease]:
         """New jobs that can start at once are stored as started: accepted and claimed by one insert."""
-        taken: list[Row] = []
-        left: list[Row] = []
-        for row in self._fresh:
-            fits = row.state == READY and row.prio == prio and row.kind == kind and len(taken) < limit
-            (taken if fits else left).append(row)
-        self._fresh = []
+        fitting = [row for row in self._fresh if row.kind == kind and row.prio == prio and row.state == READY]
+        taken = fitting[:limit]
         self._store(taken, LEASED, (1, owner, self.now))
-        self._fresh = left
+        started = {row.id for row in taken}
+        self._fresh = [row for row in self._fresh if row.id not in started] if len(taken) < len(self._fresh) else []
         return [
             Lease(row.id, 1, kind, row.key, prio, 1, 0, row.accepted_at, row.due_at, row.expires_at, row.payload)
             for row in taken
@@ -135,9 +131,14 @@ class SqliteTx(Tx):
         """There is one writer: every key is held already."""
 
 
-@lru_cache
-def _decoder_of(kind: type[Any]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
+_decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+
+
+def _decoder_of(shape: type[Any]) -> msgspec.json.Decoder[Any]:
+    found = _decoders.get(shape)
+    if found is None:
+        found = _decoders[shape] = msgspec.json.Decoder(list[shape])  # type: ignore[valid-type]
+    return found
 
 
 def _bound(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -148,11 +149,16 @@ def _bound(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache
-def _insert_usual(rows: int) -> str:
-    """The statement with what these jobs share bound once, and three parameters a row."""
-    first = range(_SHARED_PARAMETERS + 1, _SHARED_PARAMETERS + 1 + rows * _USUAL_PARAMETERS, _USUAL_PARAMETERS)
-    values = [f"(?{n},?1,NULL,?3,NULL,?2,?{n + 1},?4,?{n + 1},NULL,NULL,NULL,0,?{n + 2},?5,?5,?6,?7)" for n in first]
-    return sql.insert_jobs.sqlite.replace(":rows", ",".join(values))
+def _insert_alike(rows: int) -> str:
+    """The statement for so many jobs: the shared columns, then attempt and epoch, owner, start; then each job's own."""
+    shared = {name: f"?{number}" for number, name in enumerate(_SHARED_NAMES, 1)}
+    attempt, owner, started_at = (f"?{len(shared) + number}" for number in (1, 2, 3))
+    values = []
+    for row in range(rows):
+        first = len(shared) + 4 + row * len(_OWN_NAMES)
+        columns = shared | {name: f"?{number}" for number, name in enumerate(_OWN_NAMES, first)}
+        values.append(",".join([*(columns[name] for name in Row._fields), attempt, attempt, owner, started_at]))
+    return sql.insert_jobs.sqlite.replace(":rows", ",".join(f"({row})" for row in values))
 
 
 _texts: dict[tuple[str, int, int], str] = {}
