@@ -3,8 +3,8 @@
 *Scaling* is two workers' rate over one worker's. No engine can give more than the machine has at that moment: cores may
 be shared with others, or be two threads of one core. So every round also measures what the machine gives: two plain
 processes that burn the same loops side by side, each counting for itself, against one alone. The target stays on the
-engine's own figure; its ratio to the machine's is shown beside it. All take turns (five rounds), and a figure is the
-median of the rounds' ratios.
+engine's own figure; its ratio to the machine's is shown beside it. All take turns in fifteen short rounds, because half a
+second in which a neighbour has one of the cores is a large part of a round; a figure is the median of the rounds' ratios.
 
 *IO beside CPU*: the caller, the dispatcher and the IO worker share two cores with two CPU workers that never stop.
 What the machine's scheduler does to anybody in that place is measured too: a plain process that echoes over a pipe
@@ -56,7 +56,7 @@ def die_once(marker: str) -> float:
     return time.monotonic() - float(note.read_text())
 
 
-def scaling(tasks: int = 24, loops: int = 400_000, rounds: int = 5) -> tuple[float, float]:
+def scaling(tasks: int, loops: int, rounds: int) -> tuple[float, float]:
     """Two workers' rate over one worker's, and two plain processes' over one's; all take turns."""
     with Engine(cpu_workers=1) as one, Engine(cpu_workers=2) as two, burners() as plain:
         sides = {
@@ -164,7 +164,7 @@ def deaths(count: int, workers: int, apart_seconds: float = 0.0) -> tuple[float,
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    ratio, machine = child.measure(scaling, bench.scaled(24, 8), bench.scaled(400_000, 200_000), bench.scaled(5, 1))
+    ratio, machine = child.measure(scaling, bench.scaled(24, 8), bench.scaled(400_000, 200_000), bench.scaled(15, 1))
     yield Row(
         "compute: CPU scaling on 2 workers",
         "×",
