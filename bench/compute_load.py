@@ -3,8 +3,8 @@
 *Scaling* is two workers' rate over one worker's. No engine can give more than the machine has at that moment: cores may
 be shared with others, or be two threads of one core. So every round also measures what the machine gives: two plain
 processes that burn the same loops side by side, each counting for itself, against one alone. The target stays on the
-engine's own figure; its ratio to the machine's is shown beside it. All take turns in fifteen short rounds, because half a
-second in which a neighbour has one of the cores is a large part of a round; a figure is the median of the rounds' ratios.
+engine's own figure; its ratio to the machine's is shown beside it. All take turns in fifteen short rounds, because a
+neighbour that has one of the cores for half a second spoils a round; a figure is the median of the rounds' ratios.
 
 *IO beside CPU*: the caller, the dispatcher and the IO worker share two cores with two CPU workers that never stop.
 What the machine's scheduler does to anybody in that place is measured too: a plain process that echoes over a pipe
