@@ -41,10 +41,6 @@ class IllegalTransition(Conflict):
     """That step is not allowed from the present state."""
 
 
-class LeaseLost(Conflict):
-    """The work was taken over by a newer attempt; this result is not kept."""
-
-
 class Refused(Error):
     """Refused for now: a bound is reached; try again later."""
 

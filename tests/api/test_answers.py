@@ -20,7 +20,7 @@ ERRORS = [
     (errors.NotFound("no such job"), 404, "not_found"),
     (errors.Conflict("already done"), 409, "conflict"),
     (errors.Duplicate("held"), 409, "conflict"),
-    (errors.LeaseLost(), 409, "conflict"),
+    (errors.IllegalTransition("over already"), 409, "conflict"),
     (errors.Refused("full", retry_after_seconds=7), 429, "refused"),
     (errors.Unavailable("no database"), 503, "unavailable"),
     (errors.Misconfigured("no lane"), 500, "misconfigured"),

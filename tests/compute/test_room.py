@@ -15,7 +15,7 @@ from tests.flow.stores import address_of
 from ulak import ids
 from ulak.compute import Expired, TaskStatus
 from ulak.compute.jobs import KINDS, MOST_RESULT_BYTES, read_cause
-from ulak.errors import Conflict, Invalid, NotFound
+from ulak.errors import IllegalTransition, Invalid, NotFound
 from ulak.testing import drain
 
 WAIT = 60
@@ -92,7 +92,7 @@ async def test_a_waiting_task_is_cancelled_at_once(address, room_root):
         assert await ulak.compute.cancel(waiting) == "CANCELLED"
         result = await ulak.compute.result(waiting)
         assert (result.status, result.error) == (TaskStatus.CANCELLED, "cancelled before it ran")
-        with pytest.raises(Conflict, match="over already"):
+        with pytest.raises(IllegalTransition, match="over already"):
             await ulak.compute.cancel(waiting)
 
 

@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from tests.flow.stores import claim, nothing_is_claimed
-from ulak import Conflict, NewJob, NotFound
+from ulak import IllegalTransition, NewJob, NotFound
 from ulak.spine.outcome import Release, Settlement
 from ulak.spine.settle import SETTLE
 from ulak.testing import drain
@@ -24,7 +24,7 @@ async def test_a_waiting_job_is_cancelled_at_once_and_never_runs(make, recorder)
         await ulak.loops.promote_due()
         await drain(ulak)
         assert (await ulak.jobs.get(job)).status == "cancelled"
-        with pytest.raises(Conflict, match="cancelled already"):
+        with pytest.raises(IllegalTransition, match="cancelled already"):
             await ulak.jobs.cancel(job)
         with pytest.raises(NotFound):
             await ulak.jobs.cancel(12345)

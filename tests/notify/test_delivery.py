@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from ulak import Conflict, Invalid, NotFound, Permanent, Refused, Throttled, Transient, Unavailable
+from ulak import IllegalTransition, Invalid, NotFound, Permanent, Refused, Throttled, Transient, Unavailable
 from ulak.channels.channel import Receipt
 from ulak.clock import to_datetime
 from ulak.testing import advance, drain
@@ -87,7 +87,7 @@ async def test_a_dead_notification_is_sent_again_under_its_own_id(make, channel)
         await ulak.notify.resend(identifier)
         await drain(ulak)
         view = await ulak.notify.get(identifier)
-        with pytest.raises(Conflict, match="only FAILED, DEAD or HELD"):
+        with pytest.raises(IllegalTransition, match="only FAILED, DEAD or HELD"):
             await ulak.notify.resend(identifier)
     assert view.status == "DELIVERED"
     assert [message.idempotency_key for message in channel.messages] == [str(identifier)] * 2
@@ -145,7 +145,7 @@ async def test_a_waiting_notification_is_cancelled_at_once(make, channel):
         identifier = await ulak.notify.send("SMS", "+905551112233", "Hello", send_at=at)
         assert await ulak.notify.cancel(identifier) == "CANCELLED"
         assert (await ulak.notify.get(identifier)).status == "CANCELLED"
-        with pytest.raises(Conflict, match="CANCELLED already"):
+        with pytest.raises(IllegalTransition, match="CANCELLED already"):
             await ulak.notify.cancel(identifier)
         await advance(ulak, 3601)
     assert channel.messages == []

@@ -17,7 +17,7 @@ from ulak.compute.gauges import Point, points
 from ulak.compute.jobs import KINDS, MOST_RETRIES, read_cause
 from ulak.compute.model import Result, Task, TaskStatus, TaskType
 from ulak.compute.settings import ComputeSettings
-from ulak.errors import Conflict, Invalid, NotFound
+from ulak.errors import IllegalTransition, Invalid, NotFound
 from ulak.settings import Compute as Section
 from ulak.spine.cancel import CANCEL
 from ulak.spine.form import to_rows
@@ -118,7 +118,7 @@ class Compute:
         store, _ = self._parts()
         verdict = await store.submit(CANCEL, record.id)
         if verdict == "finished":
-            raise Conflict(f"task {identifier} is over already; there is nothing to cancel")
+            raise IllegalTransition(f"task {identifier} is over already; there is nothing to cancel")
         return verdict.upper()
 
     async def _record(self, identifier: UUID | str) -> Record:

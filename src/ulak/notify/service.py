@@ -13,7 +13,7 @@ import msgspec
 
 from ulak import codec, ids
 from ulak.clock import to_datetime, to_millis
-from ulak.errors import Conflict, Error, Invalid, NotFound, TooLarge
+from ulak.errors import Conflict, Error, IllegalTransition, Invalid, NotFound, TooLarge
 from ulak.notify import decide, inbox
 from ulak.notify.endpoint import Endpoints
 from ulak.notify.idempotency import ACCEPT_ONCE, Mismatch, Once, Replayed
@@ -250,7 +250,7 @@ class Notify:
         store, _ = self._parts()
         verdict = await store.submit(CANCEL, view.job)
         if verdict == "finished":
-            raise Conflict(f"notification {identifier} is {view.status} already; there is nothing to cancel")
+            raise IllegalTransition(f"notification {identifier} is {view.status} already; there is nothing to cancel")
         return verdict.upper()
 
     async def resend(self, identifier: UUID | str) -> None:
@@ -258,7 +258,9 @@ class Notify:
         view = await self.get(identifier)
         store, _ = self._parts()
         if not await store.submit(REDRIVE, [view.job]):
-            raise Conflict(f"notification {identifier} is {view.status}; only FAILED, DEAD or HELD can be sent again")
+            raise IllegalTransition(
+                f"notification {identifier} is {view.status}; only FAILED, DEAD or HELD can be sent again"
+            )
 
     # The inbox of IN_APP
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ulak import codec
 from ulak.clock import Clock
-from ulak.errors import Conflict, Invalid, NotFound
+from ulak.errors import IllegalTransition, Invalid, NotFound
 from ulak.spine import dead_letters
 from ulak.spine.cancel import CANCEL, Cancelled
 from ulak.spine.dead_letters import REDRIVE, Filter
@@ -153,7 +153,7 @@ class Jobs:
         verdict = await self._store.submit(CANCEL, identifier)
         if verdict == "finished":
             record = await self.get(identifier)
-            raise Conflict(f"job {identifier} is {record.status} already; there is nothing to cancel")
+            raise IllegalTransition(f"job {identifier} is {record.status} already; there is nothing to cancel")
         return verdict
 
     async def find_dead(self, wanted: Filter, after: int = 0, limit: int = 100) -> Ids:
