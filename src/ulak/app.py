@@ -200,7 +200,8 @@ class Ulak:
     async def _say_what_is_lost(self) -> None:
         """A store in memory forgets what waits: say so, with a count."""
         if self._address == "memory:":
-            waiting = sum(sum(states.values()) - states["oldest_at"] for states in (await self.jobs.counts()).values())
+            counts = (await self.jobs.counts()).values()
+            waiting = sum(number for states in counts for number in states.values() if isinstance(number, int))
             if waiting:
                 log.warning("discarded", jobs=waiting, note="memory: keeps nothing; what was waiting is lost")
 

@@ -1,4 +1,4 @@
-"""The only place where Python asks for the time. Instants are whole milliseconds since 1970, UTC."""
+"""The only place where Python asks for the time. Inside, instants are whole milliseconds since 1970, UTC."""
 
 from __future__ import annotations
 
@@ -6,18 +6,37 @@ import asyncio
 import contextlib
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+from ulak.errors import Invalid
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+# Beyond these there is no datetime in UTC; in another time zone there can be.
+_FIRST, _LAST = ((end.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND for end in (datetime.min, datetime.max))
 
 
 def to_datetime(millis: int) -> datetime:
-    return datetime.fromtimestamp(millis / 1000, UTC)
+    return _EPOCH + millis * _MILLISECOND
+
+
+def maybe_datetime(millis: int | None) -> datetime | None:
+    return None if millis is None else to_datetime(millis)
 
 
 def to_millis(instant: datetime) -> int:
     if instant.tzinfo is None:
         raise ValueError(f"{instant.isoformat()} has no time zone; give an aware datetime, e.g. with tzinfo=UTC")
-    return round(instant.timestamp() * 1000)
+    return min(max(round(instant.timestamp() * 1000), _FIRST), _LAST)
+
+
+def given_millis(name: str, instant: datetime) -> int:
+    """An instant from a caller, who is told which parameter has no time zone."""
+    try:
+        return to_millis(instant)
+    except ValueError as error:
+        raise Invalid(f"{name}: {error}", fields=[(name, "time zone")]) from error
 
 
 class Clock(Protocol):
@@ -90,8 +109,8 @@ class SteadyClock:
 class ManualClock:
     """A clock that moves only when a test moves it."""
 
-    def __init__(self, now: int = 1_800_000_000_000) -> None:
-        self._now = now
+    def __init__(self, start_at: datetime = datetime(2027, 1, 15, 8, tzinfo=UTC)) -> None:
+        self._now = given_millis("start_at", start_at)
         self._monotonic = 0.0
         self._sleepers: list[tuple[float, asyncio.Event]] = []
 

@@ -37,7 +37,7 @@ def write() -> Write:
                 "recipient": recipient,
                 "subject": "Hello",
                 "body": "Hello Ada",
-                "created_at": 1_800_000_000_123,
+                "created_millis": 1_800_000_000_123,
                 "idempotency_key": "key-1",
                 **fields,
             }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ulak.channels.registry import BUILT_IN
@@ -43,7 +43,7 @@ def test_the_receiver_of_the_how_to_accepts_ours_and_nothing_else():
     [code] = re.findall(r"```python\n(.*?)```", page("howto/verify-a-webhook.md"), re.DOTALL)
     names: dict = {}
     exec(code, names)
-    headers = sign(names["SECRETS"], "msg_1", time.time_ns() // 1_000_000, b"{}")
+    headers = sign(names["SECRETS"], "msg_1", datetime.now(UTC), b"{}")
     assert names["read_hook"](headers, b"{}") == "msg_1"
     assert names["read_hook"](headers, b"{ }") is None
     assert isinstance(names["SECRETS"][0], Secret)

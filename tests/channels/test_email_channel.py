@@ -411,7 +411,7 @@ def test_no_text_can_add_a_header_or_a_recipient(subject: str, recipient: str, b
         recipient=recipient,
         subject=subject,
         body=body,
-        created_at=0,
+        created_millis=0,
         idempotency_key="k",
     )
     try:

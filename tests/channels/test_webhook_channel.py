@@ -8,6 +8,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,8 +18,10 @@ from aiohttp.abc import AbstractResolver
 from ulak.channels.channel import EndpointGone, Uncertain
 from ulak.channels.signature import Secret, new_key_pair, new_secret, verify
 from ulak.channels.webhook import WebhookChannel, WebhookOptions, parse_retry_after
-from ulak.clock import ManualClock
+from ulak.clock import ManualClock, to_datetime
 from ulak.errors import Failure, Permanent, Throttled, Transient
+
+NOW = to_datetime(ManualClock().now())
 
 Channels = Callable[..., WebhookChannel]
 LOOPBACK = ("127.0.0.0/8",)
@@ -88,7 +91,7 @@ async def test_the_receiver_gets_the_documented_body_and_nothing_about_the_recip
 async def test_the_receiver_can_verify_the_signature_during_a_rotation(receiver, channel, write):
     hooks = await receiver()
     signing, public = new_key_pair()
-    old, new = Secret(new_secret(), expires_at=ManualClock().now() + 1), Secret(new_secret())
+    old, new = Secret(new_secret(), expires_at=NOW + timedelta(milliseconds=1)), Secret(new_secret())
     url = f"{hooks.url}/status/204"
     asked = []
 
@@ -99,7 +102,7 @@ async def test_the_receiver_can_verify_the_signature_during_a_rotation(receiver,
     await channel(secrets=secrets, clock=ManualClock()).handle(write(url))
     [request] = hooks.requests
     for secret in (old, new, Secret(public)):
-        assert verify([secret], request.headers, request.body, ManualClock().now()) == write().id
+        assert verify([secret], request.headers, request.body, NOW) == write().id
     assert asked == [url]
 
 
@@ -112,7 +115,7 @@ async def test_secrets_may_be_looked_up_asynchronously(receiver, channel, write)
 
     await channel(secrets=secrets, clock=ManualClock()).handle(write(f"{hooks.url}/status/200"))
     [request] = hooks.requests
-    assert verify([secret], request.headers, request.body, ManualClock().now())
+    assert verify([secret], request.headers, request.body, NOW)
 
 
 async def test_an_endpoint_without_secrets_gets_unsigned_requests(receiver, channel, write):
@@ -123,7 +126,7 @@ async def test_an_endpoint_without_secrets_gets_unsigned_requests(receiver, chan
 
 async def test_an_endpoint_whose_secrets_have_all_expired_gets_nothing(receiver, channel, write):
     hooks = await receiver()
-    stale = [Secret(new_secret(), expires_at=1)]
+    stale = [Secret(new_secret(), expires_at=datetime(1970, 1, 1, tzinfo=UTC))]
     with pytest.raises(Permanent, match="expired"):
         await channel(secrets=lambda _: stale).handle(write(f"{hooks.url}/status/200"))
     assert hooks.requests == []

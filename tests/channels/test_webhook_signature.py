@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ SHARED = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 SIGNING = "whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dRqSKJp4AJ6p9lMicMFs6Kvg=="
 PUBLIC = "whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4="
 ID = "msg_p5jXN8AQM9LWM0D4loKWxJek"
-NOW = 1_614_265_330_000
+NOW = datetime(2021, 2, 25, 15, 2, 10, tzinfo=UTC)
 BODY = b'{"test": 2432232314}'
 V1 = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 V1A = "v1a,hnO3f9T8Ytu9HwrXslvumlUpqtNVqkhqw/enGzPCXe5BdqzCInXqYXFymVJaA7AZdpXwVLPo3mNl8EM+m7TBAg=="
@@ -43,7 +44,7 @@ def test_a_signing_key_may_come_without_its_public_half():
 
 
 def test_during_a_rotation_both_secrets_sign_and_either_verifies():
-    old, new = Secret(new_secret(), expires_at=NOW + 1000), Secret(new_secret())
+    old, new = Secret(new_secret(), expires_at=NOW + timedelta(seconds=1)), Secret(new_secret())
     headers = sign([new, old], ID, NOW, BODY)
     assert len(headers["webhook-signature"].split(" ")) == 2
     assert verify([old], headers, BODY, NOW) == verify([new], headers, BODY, NOW) == ID
@@ -55,6 +56,14 @@ def test_after_the_overlap_the_old_secret_neither_signs_nor_verifies():
     assert len(headers["webhook-signature"].split(" ")) == 1
     with pytest.raises(BadSignature):
         verify([old], sign([Secret(SHARED)], ID, NOW, BODY), BODY, NOW)
+
+
+def test_an_instant_without_a_time_zone_is_refused_by_name():
+    naive = datetime(2027, 1, 1)
+    with pytest.raises(Invalid, match=r"expires_at: .* has no time zone"):
+        Secret(SHARED, expires_at=naive)
+    with pytest.raises(Invalid, match=r"now: .* has no time zone"):
+        verify([Secret(SHARED)], sign([Secret(SHARED)], ID, NOW, BODY), BODY, naive)
 
 
 def test_shared_and_key_pair_secrets_can_be_mixed():
@@ -72,12 +81,12 @@ def test_without_a_live_secret_there_is_no_signature_header():
 def test_a_timestamp_outside_the_tolerance_is_refused(age_seconds, where):
     headers = sign([Secret(SHARED)], ID, NOW, BODY)
     with pytest.raises(BadSignature, match=where):
-        verify([Secret(SHARED)], headers, BODY, NOW + age_seconds * 1000)
+        verify([Secret(SHARED)], headers, BODY, NOW + timedelta(seconds=age_seconds))
 
 
 def test_the_tolerance_can_be_chosen():
     headers = sign([Secret(SHARED)], ID, NOW, BODY)
-    assert verify([Secret(SHARED)], headers, BODY, NOW + 500_000, tolerance_seconds=600) == ID
+    assert verify([Secret(SHARED)], headers, BODY, NOW + timedelta(seconds=500), tolerance_seconds=600) == ID
 
 
 @pytest.mark.parametrize("name", ["webhook-id", "webhook-timestamp", "webhook-signature"])
@@ -128,7 +137,10 @@ def test_a_secret_does_not_print_itself():
 secrets = st.builds(lambda raw: Secret("whsec_" + base64.b64encode(raw).decode()), st.binary(min_size=24, max_size=64))
 
 
-@given(st.lists(secrets, min_size=1, max_size=3), st.binary(max_size=200), st.integers(0, 10**13))
+instants = st.datetimes(datetime(1970, 1, 1), timezones=st.just(UTC))
+
+
+@given(st.lists(secrets, min_size=1, max_size=3), st.binary(max_size=200), instants)
 def test_every_signer_is_verified(signers, body, now):
     headers = sign(signers, ID, now, body)
     assert all(verify([signer], headers, body, now) == ID for signer in signers)

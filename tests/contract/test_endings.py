@@ -6,6 +6,7 @@ import pytest
 
 from tests.contract.bench import Bench, ids_of
 from ulak import codec
+from ulak.clock import to_datetime
 from ulak.errors import NotFound
 from ulak.spine import dead_letters
 from ulak.spine.cancel import CANCEL
@@ -97,8 +98,8 @@ async def test_dead_letters_are_found_by_what_they_died_of(bench: Bench):
     assert await find(kind="sms") == [sms.id]
     assert await find(error_class="permanent") == [mail.id]
     assert await find(contains="such address") == [mail.id]
-    assert await find(died_before=bench.clock.now()) == []
-    assert await find(died_after=bench.clock.now()) == [mail.id, sms.id]
+    assert await find(died_before=to_datetime(bench.clock.now())) == []
+    assert await find(died_after=to_datetime(bench.clock.now())) == [mail.id, sms.id]
 
 
 async def test_a_redriven_letter_starts_afresh_under_its_old_id(bench: Bench):

@@ -17,6 +17,7 @@ from tests.crash.child import SETTINGS
 from ulak import Ulak
 from ulak.settings import load
 from ulak.spine.event import EventRecord, read_events
+from ulak.spine.jobs import Counts
 
 _PAST = "SELECT id, kind, detail, payload, note FROM past"
 _LIVING = """
@@ -101,9 +102,7 @@ def _past(identifier: int, kind: str, detail: str | None, payload: bytes, note: 
     return Past(identifier, kind, result["epoch"] if result else None, json.loads(bytes(payload)), note)
 
 
-def _unbalanced(
-    tally: dict[str, dict[str, int]], counts: dict[str, dict[str, int]], past: list[Past]
-) -> dict[str, str]:
+def _unbalanced(tally: dict[str, dict[str, int]], counts: dict[str, Counts], past: list[Past]) -> dict[str, str]:
     """Kinds whose accepted are not what ended and what lives, or whose done are not what was kept."""
     kept = Counter(one.kind for one in past)
     wrong = {}
@@ -115,7 +114,7 @@ def _unbalanced(
     return wrong
 
 
-async def _ask(address: str) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]], list[EventRecord]]:
+async def _ask(address: str) -> tuple[dict[str, dict[str, int]], dict[str, Counts], list[EventRecord]]:
     settings = load(env={}, overrides={"store": address, **SETTINGS}).settings
     async with Ulak(settings=settings, work=False) as ulak:
         tally = await ulak.jobs.tally()

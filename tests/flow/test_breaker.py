@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 from ulak import BreakerPolicy, Done, NewJob, Permanent, Transient
+from ulak.clock import to_datetime
 from ulak.testing import advance, drain
 
 POLICY = BreakerPolicy(failures=3, open_seconds=10, cap_seconds=60)
@@ -61,7 +63,7 @@ async def test_those_under_way_when_it_opens_do_not_lengthen_the_pause(make, rec
         recorder.release.set()
         await drain(ulak)
         (breaker,) = ulak.loops.breakers.all()
-        assert breaker.until_at == ulak.clock.now() + 10_000
+        assert breaker.until_at == to_datetime(ulak.clock.now() + 10_000)
 
 
 async def test_the_pause_doubles_up_to_its_cap_while_the_trial_fails(make, recorder):
@@ -77,7 +79,7 @@ async def test_the_pause_doubles_up_to_its_cap_while_the_trial_fails(make, recor
             await advance(ulak, 1)
             (breaker,) = ulak.loops.breakers.all()
             if breaker.state == "open" and breaker.until_at not in opened:
-                pauses.append((breaker.until_at - ulak.clock.now()) // 1000)
+                pauses.append((breaker.until_at - to_datetime(ulak.clock.now())) // timedelta(seconds=1))
     assert pauses == [10, 20, 40, 60, 60]
 
 

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import aclosing
 
 from tests.notify.conftest import build
+from ulak.clock import to_datetime, to_millis
 from ulak.notify import inbox
 from ulak.notify.model import Notification
 from ulak.notify.stream import InboxStream
@@ -30,6 +31,7 @@ async def test_an_in_app_notification_is_in_the_inbox_when_it_is_delivered(make)
         items = await ulak.notify.inbox("ada")
         assert [item.body for item in items] == ["two", "one"]
         assert (items[0].subject, items[0].metadata, items[0].read_at) == ("S", {"n": 1}, None)
+        assert items[0].created_at <= items[0].delivered_at <= to_datetime(ulak.clock.now())
         assert await ulak.notify.unread("ada") == 2
         older = await ulak.notify.inbox("ada", before=items[0].id)
         assert [item.body for item in older] == ["one"]
@@ -54,7 +56,7 @@ async def test_a_delivery_that_is_repeated_stays_one_item(make):
         view = (await ulak.notify.list())[0]
         kept = await ulak.jobs.get(view.job)
         again = Notification("IN_APP", "ada", "one", metadata=kept.payload["metadata"])
-        await ulak.store.write(inbox.add, identifier=item.id, created_at=item.created_at, notification=again)
+        await ulak.store.write(inbox.add, identifier=item.id, created_at=to_millis(item.created_at), notification=again)
         assert len(await ulak.notify.inbox("ada")) == 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from aiohttp import web
@@ -11,6 +12,7 @@ from aiohttp import web
 from tests.notify.conftest import build
 from ulak import NotFound, Refused
 from ulak.channels.signature import BadSignature, Secret, verify
+from ulak.clock import to_datetime
 from ulak.testing import advance, drain
 
 LOCAL = {"allow": ["127.0.0.0/8"]}
@@ -55,7 +57,7 @@ async def test_retry_after_is_kept_to_but_not_for_ever(receiver, clock):
     hooks.headers["Retry-After"] = "999999"
     async with hooking(clock, retry_after_cap_seconds=120) as ulak:
         view = await sent(ulak, f"{hooks.url}/status/503")
-        assert view.send_at - clock.now() == 120_000
+        assert view.send_at - to_datetime(clock.now()) == timedelta(seconds=120)
 
 
 async def test_an_endpoint_that_is_gone_is_switched_off_until_it_is_enabled(receiver, clock):
@@ -68,6 +70,7 @@ async def test_an_endpoint_that_is_gone_is_switched_off_until_it_is_enabled(rece
         assert len(hooks.requests) == 1
         (endpoint,) = await ulak.notify.endpoints.all()
         assert (endpoint.url, endpoint.reason) == (url, "it answered 410 Gone")
+        assert endpoint.disabled_at == to_datetime(clock.now())
         await ulak.notify.endpoints.enable(url)
         await sent(ulak, url)
         assert len(hooks.requests) == 2
@@ -95,8 +98,9 @@ async def test_a_registered_endpoint_gets_signed_messages_and_rotation_overlaps(
 
 def fits(request, secret):
     headers = {name.lower(): value for name, value in request.headers.items()}
+    sent_at = datetime.fromtimestamp(int(headers["webhook-timestamp"]), UTC)
     try:
-        return verify([Secret(secret)], headers, request.body, int(headers["webhook-timestamp"]) * 1000)
+        return verify([Secret(secret)], headers, request.body, sent_at)
     except BadSignature:
         return ""
 

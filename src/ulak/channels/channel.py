@@ -5,11 +5,13 @@ Only the shape belongs here; the carriers are the other modules of this folder a
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from ulak.clock import to_datetime
 from ulak.errors import Permanent, Transient
 
 
@@ -30,13 +32,18 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     notification_type: str
     recipient: str
     body: str
-    created_at: int
+    created_millis: int  # one is made for every delivery, and few channels ask for the time
     idempotency_key: str
     subject: str | None = None
     html: str | None = None
     priority: str = "NORMAL"
     metadata: dict[str, Any] = {}
     attempt: int = 1
+
+    @property
+    def created_at(self) -> datetime:
+        """When the notification was accepted."""
+        return to_datetime(self.created_millis)
 
     def __repr__(self) -> str:
         # A message ends up in tracebacks and logs: who gets it and what it says must not.

@@ -12,7 +12,6 @@ from email.policy import SMTP, SMTPUTF8
 from email.utils import format_datetime, parseaddr
 
 from ulak.channels.channel import Message
-from ulak.clock import to_datetime
 from ulak.errors import Misconfigured, Permanent
 
 _ADDRESS_LIMIT = 254  # RFC 5321: a path of 256 octets with its angle brackets
@@ -65,7 +64,7 @@ def _headers(
     yield "From", sender
     yield "To", recipient
     yield "Subject", _one_line("subject", message.subject or "")
-    yield "Date", format_datetime(to_datetime(message.created_at))
+    yield "Date", format_datetime(message.created_at)
     yield "Message-ID", message_id
     yield "Auto-Submitted", "auto-generated"  # so that nobody's holiday note answers us
     yield from _own_headers(message.metadata.get("headers", {}))

@@ -11,11 +11,13 @@ import hmac
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import ClassVar, Protocol
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from ulak.clock import given_millis
 from ulak.errors import Invalid
 
 TOLERANCE_SECONDS = 300.0
@@ -70,13 +72,15 @@ class Secret:
     """One key of an endpoint in its text form. After `expires_at` it neither signs nor verifies."""
 
     text: str = field(repr=False)
-    expires_at: int | None = None
+    expires_at: datetime | None = None
     key: _Key = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", _parse(self.text))
+        if self.expires_at is not None:
+            given_millis("expires_at", self.expires_at)  # one without a time zone is refused here, not at a delivery
 
-    def is_live(self, now: int) -> bool:
+    def is_live(self, now: datetime) -> bool:
         return self.expires_at is None or now < self.expires_at
 
 
@@ -92,9 +96,9 @@ def new_key_pair() -> tuple[str, str]:
     return "whsk_" + _encode(private.private_bytes_raw() + public), "whpk_" + _encode(public)
 
 
-def sign(secrets: Iterable[Secret], message_id: str, now: int, body: bytes) -> dict[str, str]:
+def sign(secrets: Iterable[Secret], message_id: str, now: datetime, body: bytes) -> dict[str, str]:
     """The three headers for a body that leaves now, signed by every live secret."""
-    seconds = now // 1000
+    seconds = given_millis("now", now) // 1000
     content = f"{message_id}.{seconds}.".encode() + body
     marks = [f"{secret.key.version},{_encode(secret.key.sign(content))}" for secret in secrets if secret.is_live(now)]
     headers = {"webhook-id": message_id, "webhook-timestamp": str(seconds)}
@@ -105,13 +109,13 @@ def verify(
     secrets: Iterable[Secret],
     headers: Mapping[str, str],
     body: bytes,
-    now: int,
+    now: datetime,
     tolerance_seconds: float = TOLERANCE_SECONDS,
 ) -> str:
     """The message's id when a live secret made one of the signatures a short while ago; BadSignature otherwise."""
     lower = {name.lower(): value for name, value in headers.items()}
     message_id, seconds, marks = (_header(lower, name) for name in ("id", "timestamp", "signature"))
-    _check_age(seconds, now, tolerance_seconds)
+    _check_age(seconds, given_millis("now", now), tolerance_seconds)
     content = f"{message_id}.{seconds}.".encode() + body
     live = [secret.key for secret in secrets if secret.is_live(now)]
     if not any(_holds(live, content, mark) for mark in marks.split(" ")):

@@ -65,7 +65,7 @@ class WebhookChannel:
     async def handle(self, message: Message) -> Receipt:
         url = self._guard.check_url(message.recipient)
         body = payload(message)
-        now = self._clock.now()
+        now = to_datetime(self._clock.now())
         headers = sign(await self._live_secrets(message.recipient, now), message.id, now, body)
         try:
             status, retry_after = await self._post(url, body, headers)
@@ -79,7 +79,7 @@ class WebhookChannel:
         if session is not None:
             await session.close()
 
-    async def _live_secrets(self, url: str, now: int) -> Sequence[Secret]:
+    async def _live_secrets(self, url: str, now: datetime) -> Sequence[Secret]:
         found = self._secrets(url)
         secrets = await found if inspect.isawaitable(found) else found
         if secrets and not any(secret.is_live(now) for secret in secrets):
@@ -144,7 +144,7 @@ class WebhookChannel:
 
 def payload(message: Message) -> bytes:
     """The body that is signed and posted: the same bytes at every attempt, and without the recipient."""
-    created_at = to_datetime(message.created_at).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    created_at = message.created_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     content = {
         "id": message.id,
         "type": message.notification_type,

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from marshal import dumps, loads
 from pickle import loads as unpickle
 
-from ulak.clock import Clock, to_datetime
+from ulak.clock import Clock, maybe_datetime
 from ulak.compute.calls import failure, unloadable
 from ulak.compute.errors import Expired
 from ulak.compute.model import Result, TaskStatus
@@ -158,8 +158,8 @@ def to_result(
         status,
         data,
         error,
-        None if started_at is None else to_datetime(started_at),
-        None if ended_at is None else to_datetime(ended_at),
+        maybe_datetime(started_at),
+        maybe_datetime(ended_at),
         stdout,
         stderr,
         attempts,

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from ulak import ids
-from ulak.clock import to_datetime
 from ulak.compute.backend import Backend
 from ulak.compute.cpus import usable_cpus
 from ulak.compute.engine import Engine
@@ -151,8 +150,8 @@ def to_result(record: Record) -> Result | None:
         str(ids.to_uuid(record.id)),
         status,
         error=error,
-        started_at=None if record.started_at is None else to_datetime(record.started_at),
-        completed_at=to_datetime(record.settled_at),
+        started_at=record.started_at,
+        completed_at=record.settled_at,
         stderr=stderr,
         attempts=record.attempt,
     )

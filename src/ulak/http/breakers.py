@@ -81,7 +81,7 @@ def _view(breaker: Breaker) -> BreakerView:
         destination=mask_text(breaker.destination),
         state=breaker.state,
         failures=breaker.failures,
-        until_at=to_datetime(breaker.until_at),
+        until_at=to_datetime(breaker.until_millis),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
 from typing import Annotated, Any
 
 import structlog
@@ -11,7 +10,6 @@ from fastapi import APIRouter, Body, Depends, Query
 from pydantic import AwareDatetime, Field
 
 from ulak.app import Ulak
-from ulak.clock import to_millis
 from ulak.errors import Error, Invalid
 from ulak.http.caller import Caller, Needs
 from ulak.http.hot import Routes
@@ -86,7 +84,7 @@ def _router(ulak: Ulak) -> APIRouter:
     ) -> DeadPage:
         """Oldest first, with cause and payload, both masked unless they may be revealed and that is asked for."""
         shown = revealing(caller, reveal=reveal)
-        wanted = _filter(kind, error_class, contains, died_before, died_after)
+        wanted = Filter(kind, error_class, contains, died_before, died_after)
         found = await ulak.store.read(_read_page, wanted, cursor(after) or 0, limit)
         dead = [dead_view(record, error_class, reveal=shown) for record, error_class in found]
         return DeadPage(dead=dead, after=dead[-1].id if len(dead) == limit else None)
@@ -122,19 +120,8 @@ def _router(ulak: Ulak) -> APIRouter:
     return router
 
 
-def _filter(
-    kind: str | None,
-    error_class: str | None,
-    contains: str | None,
-    died_before: datetime | None,
-    died_after: datetime | None,
-) -> Filter:
-    before, after = (None if instant is None else to_millis(instant) for instant in (died_before, died_after))
-    return Filter(kind, error_class, contains, before, after)
-
-
 def _wanted(asked: RedriveRequest) -> Filter:
-    wanted = _filter(asked.kind, asked.error_class, asked.contains, asked.died_before, asked.died_after)
+    wanted = Filter(asked.kind, asked.error_class, asked.contains, asked.died_before, asked.died_after)
     if wanted == Filter() and not asked.all:
         raise Invalid('give ids, a filter, or "all": true', fields=[("ids", "is missing")])
     return wanted

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Path
 from pydantic import Field
 
 from ulak.app import Ulak
-from ulak.clock import to_datetime
+from ulak.clock import maybe_datetime, to_datetime
 from ulak.http.caller import SCOPES, Caller, Needs
 from ulak.http.keys import Key, KeyRing, keep_key, list_keys, make_key, revoke_key
 from ulak.http.view import View
@@ -68,7 +68,7 @@ def router(ulak: Ulak, ring: KeyRing) -> APIRouter:
 
 
 def _shown(key: Key) -> dict[str, object]:
-    revoked_at = None if key.revoked_at is None else to_datetime(key.revoked_at)
+    revoked_at = maybe_datetime(key.revoked_at)
     return {
         "id": key.id,
         "name": key.name,

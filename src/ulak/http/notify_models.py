@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from ulak import ids
-from ulak.clock import to_datetime
 from ulak.masking import HIDDEN, mask_body, mask_recipient, mask_value
 from ulak.notify.endpoint import Endpoint
 from ulak.notify.inbox import InboxItem
@@ -98,10 +97,6 @@ class EndpointMade(Wire):
     secret: str = Field(description="Shown this once; keep it.")
 
 
-def instant(millis: int | None) -> datetime | None:
-    return None if millis is None else to_datetime(millis)
-
-
 def notification_out(view: View, *, reveal: bool) -> NotificationOut:
     """Who gets it and what it says are masked, unless the caller may see them."""
     subject = view.subject
@@ -116,20 +111,19 @@ def notification_out(view: View, *, reveal: bool) -> NotificationOut:
         metadata=view.metadata if reveal else dict.fromkeys(view.metadata, HIDDEN),
         attempts=view.attempts,
         uncertain_attempts=view.uncertain_attempts,
-        created_at=to_datetime(view.created_at),
-        send_at=instant(view.send_at),
-        settled_at=instant(view.settled_at),
-        expires_at=instant(view.expires_at),
+        created_at=view.created_at,
+        send_at=view.send_at,
+        settled_at=view.settled_at,
+        expires_at=view.expires_at,
         detail=view.detail if reveal else mask_value("", view.detail),
         timeline=[_step(entry, reveal=reveal) for entry in view.timeline],
     )
 
 
 def _step(entry: Entry, *, reveal: bool) -> Step:
-    """Instants inside are shown as such; what a provider said is masked."""
-    detail = {name: to_datetime(value) if name == "until" else value for name, value in entry.detail.items()}
-    shown = detail if reveal else {name: mask_value("", value) for name, value in detail.items()}
-    return Step(at=to_datetime(entry.at), what=entry.word, attempt=entry.attempt, detail=shown)
+    """What a provider said is masked."""
+    shown = entry.detail if reveal else {name: mask_value("", value) for name, value in entry.detail.items()}
+    return Step(at=entry.at, what=entry.word, attempt=entry.attempt, detail=shown)
 
 
 def inbox_item_out(item: InboxItem) -> InboxItemOut:
@@ -138,9 +132,9 @@ def inbox_item_out(item: InboxItem) -> InboxItemOut:
         subject=item.subject,
         body=item.body,
         metadata=item.metadata,
-        created_at=to_datetime(item.created_at),
-        delivered_at=to_datetime(item.delivered_at),
-        read_at=instant(item.read_at),
+        created_at=item.created_at,
+        delivered_at=item.delivered_at,
+        read_at=item.read_at,
     )
 
 
@@ -148,6 +142,6 @@ def endpoint_out(endpoint: Endpoint) -> EndpointOut:
     return EndpointOut(
         url=endpoint.url,
         secrets=len(endpoint.secrets),
-        disabled_at=instant(endpoint.disabled_at),
+        disabled_at=endpoint.disabled_at,
         reason=endpoint.reason,
     )

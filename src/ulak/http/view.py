@@ -9,7 +9,6 @@ from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from ulak.clock import to_datetime
 from ulak.errors import NotFound
 from ulak.http.caller import Caller
 from ulak.masking import mask_text, mask_value
@@ -113,15 +112,12 @@ def _fields(record: Record, *, reveal: bool) -> dict[str, Any]:
         "attempt": record.attempt,
         "crashes": record.crashes,
         "unique_key": None if record.unique_key is None else text(record.unique_key),
-        **{name: _instant(getattr(record, name)) for name in _INSTANTS},
+        "accepted_at": record.accepted_at,
+        "due_at": record.due_at,
+        "started_at": record.started_at,
+        "settled_at": record.settled_at,
+        "expires_at": record.expires_at,
     }
-
-
-_INSTANTS = ("accepted_at", "due_at", "started_at", "settled_at", "expires_at")
-
-
-def _instant(millis: int | None) -> datetime | None:
-    return None if millis is None else to_datetime(millis)
 
 
 def job_view(record: Record) -> JobView:
@@ -138,9 +134,8 @@ def job_detail(record: Record, *, reveal: bool) -> JobDetail:
 
 
 def _entry_view(entry: Entry, *, reveal: bool) -> EntryView:
-    detail = {name: _instant(value) if name == "until" else value for name, value in entry.detail.items()}
-    shown = detail if reveal else {name: mask_value("", value) for name, value in detail.items()}
-    return EntryView(at=to_datetime(entry.at), word=entry.word, attempt=entry.attempt, detail=shown)
+    shown = entry.detail if reveal else {name: mask_value("", value) for name, value in entry.detail.items()}
+    return EntryView(at=entry.at, word=entry.word, attempt=entry.attempt, detail=shown)
 
 
 def dead_view(record: Record, error_class: str, *, reveal: bool) -> DeadView:
@@ -156,7 +151,7 @@ def dead_view(record: Record, error_class: str, *, reveal: bool) -> DeadView:
 def event_view(event: EventRecord) -> EventView:
     return EventView(
         seq=event.seq,
-        at=to_datetime(event.at),
+        at=event.at,
         name=event.name,
         job=str(event.job) if event.job else None,
         kind=mask_text(event.kind),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from ulak import codec
 from ulak.channels.signature import Secret, new_secret
+from ulak.clock import maybe_datetime, to_datetime, to_millis
 from ulak.errors import Invalid, NotFound
 from ulak.notify.decide import looks_like_url
 from ulak.spine.query import Queries
@@ -22,7 +24,7 @@ REMEMBER_SECONDS = 2.0
 class Endpoint:
     url: str
     secrets: tuple[Secret, ...] = field(default=(), repr=False)
-    disabled_at: int | None = None
+    disabled_at: datetime | None = None
     reason: str | None = None
 
 
@@ -36,22 +38,27 @@ def find_all(tx: Tx) -> list[Endpoint]:
 
 
 def _endpoint(row: tuple[str, str, int | None, str | None]) -> Endpoint:
-    url, secrets, disabled_at, reason = row
-    return Endpoint(
-        url, tuple(Secret(text, expires_at) for text, expires_at in codec.decode(secrets)), disabled_at, reason
-    )
+    url, secrets, disabled, reason = row
+    known = tuple(Secret(text, maybe_datetime(expires)) for text, expires in codec.decode(secrets))
+    return Endpoint(url, known, maybe_datetime(disabled), reason)
 
 
 def _save(tx: Tx, endpoint: Endpoint) -> Endpoint:
-    kept = codec.encode_text([[secret.text, secret.expires_at] for secret in endpoint.secrets])
-    tx.run(sql.save_endpoint, url=endpoint.url, secrets=kept, disabled_at=endpoint.disabled_at, reason=endpoint.reason)
+    kept = codec.encode_text([[secret.text, _millis(secret.expires_at)] for secret in endpoint.secrets])
+    disabled = _millis(endpoint.disabled_at)
+    tx.run(sql.save_endpoint, url=endpoint.url, secrets=kept, disabled_at=disabled, reason=endpoint.reason)
     return endpoint
+
+
+def _millis(instant: datetime | None) -> int | None:
+    return None if instant is None else to_millis(instant)
 
 
 def register(tx: Tx, url: str, secret: str | None) -> tuple[Endpoint, str]:
     """Make an endpoint known, or rotate its secret: the old one signs beside the new one until the overlap ends."""
     text = secret or new_secret()
-    ends_at = tx.now + round(OVERLAP_SECONDS * 1000)
+    now = to_datetime(tx.now)
+    ends_at = now + timedelta(seconds=OVERLAP_SECONDS)
     known = find(tx, url)
     old = (
         ()
@@ -59,7 +66,7 @@ def register(tx: Tx, url: str, secret: str | None) -> tuple[Endpoint, str]:
         else tuple(
             replace(one, expires_at=min(one.expires_at or ends_at, ends_at))
             for one in known.secrets
-            if one.is_live(tx.now)
+            if one.is_live(now)
         )
     )
     return _save(tx, Endpoint(url, (Secret(text), *old))), text
@@ -69,7 +76,7 @@ def disable(tx: Tx, url: str, reason: str) -> Endpoint:
     known = find(tx, url) or Endpoint(url)
     if known.disabled_at is None:
         tx.emit("notify.endpoint.disabled", 0, "notify.webhook", reason)
-    return _save(tx, replace(known, disabled_at=known.disabled_at or tx.now, reason=reason))
+    return _save(tx, replace(known, disabled_at=known.disabled_at or to_datetime(tx.now), reason=reason))
 
 
 def enable(tx: Tx, url: str) -> Endpoint:

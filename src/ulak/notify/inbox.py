@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from ulak import codec
+from ulak.clock import maybe_datetime, to_datetime
 from ulak.ids import EPOCH_MILLIS
 from ulak.notify.model import Notification
 from ulak.spine.query import Queries
@@ -24,9 +26,9 @@ class InboxItem:
     subject: str | None
     body: str
     metadata: dict[str, Any]
-    created_at: int
-    delivered_at: int
-    read_at: int | None
+    created_at: datetime
+    delivered_at: datetime
+    read_at: datetime | None
 
 
 def mark_of(recipient: str) -> str:
@@ -50,8 +52,16 @@ def add(tx: Tx, identifier: int, created_at: int, notification: Notification) ->
 
 
 def _item(row: tuple[Any, ...]) -> InboxItem:
-    identifier, subject, body, metadata, created_at, delivered_at, read_at = row
-    return InboxItem(identifier, subject, body, codec.decode(metadata), created_at, delivered_at, read_at)
+    identifier, subject, body, metadata, created, delivered, read = row
+    return InboxItem(
+        identifier,
+        subject,
+        body,
+        codec.decode(metadata),
+        to_datetime(created),
+        to_datetime(delivered),
+        maybe_datetime(read),
+    )
 
 
 def items(tx: Tx, recipient: str, *, unread_only: bool, before: int, limit: int) -> list[InboxItem]:

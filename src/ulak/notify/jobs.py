@@ -39,7 +39,7 @@ def to_message(job: Job, notification: Notification) -> Message:
         html=notification.html,
         priority=job.priority.name,
         metadata=notification.metadata,
-        created_at=job.accepted_at,
+        created_millis=job.accepted_millis,
         attempt=job.attempt,
         idempotency_key=identifier,
     )
@@ -61,7 +61,7 @@ class Deliveries:
         notification = to_notification(job)
         return Done(
             {"channel": "in_app"},
-            unit=partial(inbox.add, identifier=job.id, created_at=job.accepted_at, notification=notification),
+            unit=partial(inbox.add, identifier=job.id, created_at=job.accepted_millis, notification=notification),
         )
 
     async def deliver_webhook(self, job: Job) -> Done:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -39,10 +40,10 @@ class View:
     metadata: dict[str, Any]
     attempts: int
     uncertain_attempts: int
-    created_at: int
-    send_at: int | None
-    settled_at: int | None
-    expires_at: int | None
+    created_at: datetime
+    send_at: datetime | None
+    settled_at: datetime | None
+    expires_at: datetime | None
     detail: Any
     timeline: tuple[Entry, ...]
 

@@ -6,8 +6,10 @@ Decisions are pure functions, `Breakers` remembers, and transitions are kept in 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Literal
 
+from ulak.clock import to_datetime
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
 
@@ -38,12 +40,17 @@ class Breaker:
     state: BreakerState = "closed"
     failures: int = 0
     opened: int = 0
-    until_at: int = 0
+    until_millis: int = 0
+
+    @property
+    def until_at(self) -> datetime | None:
+        """When it lets a job try, or the next one if a trial is under way; None while it is closed."""
+        return None if self.state == "closed" else to_datetime(self.until_millis)
 
     def pause_seconds(self, now: int) -> float:
         """How long a job that was stopped should wait before it asks again; a trial is over soon."""
-        longest = TRIAL_PAUSE_MILLIS if self.state == "half-open" else self.until_at - now
-        return max(min(self.until_at - now, longest), 100) / 1000
+        longest = TRIAL_PAUSE_MILLIS if self.state == "half-open" else self.until_millis - now
+        return max(min(self.until_millis - now, longest), 100) / 1000
 
 
 def admit(breaker: Breaker, now: int) -> tuple[Breaker, bool]:
@@ -53,8 +60,8 @@ def admit(breaker: Breaker, now: int) -> tuple[Breaker, bool]:
     """
     if breaker.state == "closed":
         return breaker, True
-    if now >= breaker.until_at:
-        return replace(breaker, state="half-open", until_at=now + TRIAL_MILLIS), True
+    if now >= breaker.until_millis:
+        return replace(breaker, state="half-open", until_millis=now + TRIAL_MILLIS), True
     return breaker, False
 
 
@@ -136,7 +143,7 @@ class Breakers:
 def save_breakers(tx: Tx, changed: list[Breaker]) -> None:
     """Keep transitions, so that they outlive the process and others can see them."""
     for breaker in changed:
-        tx.emit(f"breaker.{breaker.state}", 0, breaker.destination, [breaker.failures, breaker.until_at])
+        tx.emit(f"breaker.{breaker.state}", 0, breaker.destination, [breaker.failures, breaker.until_millis])
         if breaker.state == "closed":
             tx.run(sql.delete_breaker, destination=breaker.destination)
         else:
@@ -146,7 +153,7 @@ def save_breakers(tx: Tx, changed: list[Breaker]) -> None:
                 state=breaker.state,
                 failures=breaker.failures,
                 now=tx.now,
-                until_at=breaker.until_at,
+                until_at=breaker.until_millis,
             )
 
 

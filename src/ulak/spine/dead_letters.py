@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from ulak import codec
+from ulak.clock import given_millis
 from ulak.errors import Invalid, NotFound
 from ulak.spine.enqueue import enqueue_owed
 from ulak.spine.job import READY, Row, Word
@@ -22,8 +24,8 @@ class Filter:
     kind: str | None = None
     error_class: str | None = None
     contains: str | None = None
-    died_before: int | None = None
-    died_after: int | None = None
+    died_before: datetime | None = None
+    died_after: datetime | None = None
 
 
 def find_ids(tx: Tx, wanted: Filter, after: int, limit: int) -> list[int]:
@@ -32,8 +34,8 @@ def find_ids(tx: Tx, wanted: Filter, after: int, limit: int) -> list[int]:
         kind=wanted.kind,
         error_class=wanted.error_class,
         contains=None if wanted.contains is None else f"%{wanted.contains}%",
-        died_before=wanted.died_before,
-        died_after=wanted.died_after,
+        died_before=None if wanted.died_before is None else given_millis("died_before", wanted.died_before),
+        died_after=None if wanted.died_after is None else given_millis("died_after", wanted.died_after),
         after=after,
         n=limit,
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from ulak.clock import to_datetime
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
 
@@ -23,7 +25,7 @@ class EventRecord:
     """`seq` is the cursor: read on from it and nothing is missed or seen twice."""
 
     seq: int
-    at: int
+    at: datetime
     name: str
     job: int
     kind: str
@@ -50,7 +52,8 @@ class Reset(NamedTuple):
 def read_events(tx: Tx, after: int, limit: int) -> list[EventRecord]:
     """Events with a sequence number above `after`, in commit order."""
     found: list[EventRecord] = []
-    for first, _, at, body in tx.all(sql.read_blocks, after=after + 1, n=BLOCKS_PER_READ):
+    for first, _, millis, body in tx.all(sql.read_blocks, after=after + 1, n=BLOCKS_PER_READ):
+        at = to_datetime(millis)
         for seq, (name, job, kind, data) in enumerate(_decoder.decode(body), first):
             if seq > after:
                 found.append(EventRecord(seq, at, name, job, kind, data))

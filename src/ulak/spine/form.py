@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from functools import lru_cache
 
 import msgspec
 
 from ulak import codec
-from ulak.clock import to_millis
+from ulak.clock import given_millis
 from ulak.errors import Invalid, TooLarge
 from ulak.ids import Ids
 from ulak.spine.job import MOST_KIND, READY, NewJob, Priority, Row
@@ -47,7 +46,7 @@ def _to_row(job: NewJob, identifier: int, now: int) -> Row:
         due_at,
         READY,
         now,
-        None if job.expires_at is None else _instant("expires_at", job.expires_at),
+        None if job.expires_at is None else given_millis("expires_at", job.expires_at),
         job.unique_key,
         job.continuation,
         1 if job.on_uncertain == "hold" else 0,
@@ -100,16 +99,9 @@ def _is_good(kind: str) -> bool:
     return len(kind) <= MOST_KIND and _is_text(kind)
 
 
-def _instant(name: str, instant: datetime) -> int:
-    try:
-        return to_millis(instant)
-    except ValueError as error:
-        raise Invalid(f"{name}: {error}", fields=[(name, "time zone")]) from error
-
-
 def _due_at(job: NewJob, now: int) -> int:
     if job.due_at is not None:
-        return _instant("due_at", job.due_at)
+        return given_millis("due_at", job.due_at)
     return now if job.delay_seconds is None else now + round(job.delay_seconds * 1000)
 
 

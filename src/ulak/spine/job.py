@@ -9,6 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from ulak.clock import to_datetime
+
 MOST_KIND = 100  # characters of a kind's name
 
 OnUncertain = Literal["resend", "hold"]
@@ -132,8 +134,17 @@ class Job(msgspec.Struct):
     key: str | None = None
     priority: Priority = Priority.NORMAL
     crashes: int = 0
-    accepted_at: int = 0
-    started_at: int = 0
+    accepted_millis: int = 0  # one is made for every attempt, and few handlers ask for the time
+    started_millis: int = 0
+
+    @property
+    def accepted_at(self) -> datetime:
+        return to_datetime(self.accepted_millis)
+
+    @property
+    def started_at(self) -> datetime:
+        """When this attempt was."""
+        return to_datetime(self.started_millis)
 
     @property
     def uncertain(self) -> bool:
@@ -145,7 +156,7 @@ class Job(msgspec.Struct):
 class Entry:
     """One step in a job's timeline."""
 
-    at: int
+    at: datetime
     word: str
     attempt: int
     detail: dict[str, Any] = field(default_factory=dict)
@@ -162,11 +173,11 @@ class Record:
     priority: Priority
     attempt: int
     crashes: int
-    accepted_at: int
-    due_at: int | None
-    started_at: int | None
-    settled_at: int | None
-    expires_at: int | None
+    accepted_at: datetime
+    due_at: datetime | None
+    started_at: datetime | None
+    settled_at: datetime | None
+    expires_at: datetime | None
     unique_key: str | None
     payload: Any
     detail: Any

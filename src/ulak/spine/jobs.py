@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from datetime import datetime
+from typing import Any, Required, TypedDict, cast
 
 from ulak import codec
-from ulak.clock import Clock
+from ulak.clock import Clock, maybe_datetime, to_datetime
 from ulak.errors import IllegalTransition, Invalid, NotFound
 from ulak.spine import dead_letters
 from ulak.spine.cancel import CANCEL, Cancelled
@@ -30,6 +31,17 @@ _STATUS_OF = {number: name for name, number in LIVE.items()}
 assert set(_STATUS_OF) == {int(state) for state in State}
 
 
+class Counts(TypedDict, total=False):
+    """The live jobs of a kind; a status that none is in is left out."""
+
+    ready: int
+    deferred: int
+    running: int
+    behind: int
+    suspect: int
+    oldest_at: Required[datetime]
+
+
 def to_record(row: tuple[Any, ...]) -> Record:
     (
         identifier,
@@ -39,17 +51,19 @@ def to_record(row: tuple[Any, ...]) -> Record:
         prio,
         attempt,
         crashes,
-        accepted_at,
-        due_at,
-        started_at,
-        settled_at,
-        expires_at,
+        accepted_millis,
+        due_millis,
+        started_millis,
+        settled_millis,
+        expires_millis,
         unique_key,
         note,
         detail,
         payload,
     ) = row
     word = _STATUS_OF[status] if isinstance(status, int) else status
+    accepted_at = to_datetime(accepted_millis)
+    started_at, settled_at = maybe_datetime(started_millis), maybe_datetime(settled_millis)
     timeline = _timeline(word, accepted_at, started_at, settled_at, attempt, note, detail)
     return Record(
         identifier,
@@ -60,10 +74,10 @@ def to_record(row: tuple[Any, ...]) -> Record:
         attempt,
         crashes,
         accepted_at,
-        due_at,
+        maybe_datetime(due_millis),
         started_at,
         settled_at,
-        expires_at,
+        maybe_datetime(expires_millis),
         unique_key,
         codec.decode(payload),
         _decoded(detail),
@@ -82,19 +96,21 @@ def _decoded(detail: str | None) -> Any:
 
 def _timeline(
     word: str,
-    accepted_at: int,
-    started_at: int | None,
-    settled_at: int | None,
+    accepted_at: datetime,
+    started_at: datetime | None,
+    settled_at: datetime | None,
     attempt: int,
     note: str | None,
     detail: str | None,
 ) -> tuple[Entry, ...]:
     entries = [Entry(accepted_at, Word.ACCEPTED, 0)]
     for line in (note or "").splitlines():
-        at, said, number, more = codec.decode(line)
+        millis, said, number, more = codec.decode(line)
         if "started_at" in more:
-            entries.append(Entry(more.pop("started_at"), Word.STARTED, number))
-        entries.append(Entry(at, said, number, more))
+            entries.append(Entry(to_datetime(more.pop("started_at")), Word.STARTED, number))
+        if "until" in more:
+            more["until"] = to_datetime(more["until"])
+        entries.append(Entry(to_datetime(millis), said, number, more))
     if started_at is not None:
         entries.append(Entry(started_at, Word.STARTED, attempt))
     if settled_at is not None:
@@ -182,13 +198,16 @@ class Jobs:
     async def drop(self, identifier: int) -> None:
         await self._store.write(dead_letters.drop, identifier)
 
-    async def counts(self) -> dict[str, dict[str, int]]:
+    async def counts(self) -> dict[str, Counts]:
         """Live jobs by kind and status, with the instant of the oldest under `oldest_at`."""
         found: dict[str, dict[str, int]] = {}
-        for kind, state, number, oldest_at in await self._store.read(lambda tx: tx.all(sql.count_waiting)):
+        oldest: dict[str, int] = {}
+        for kind, state, number, millis in await self._store.read(lambda tx: tx.all(sql.count_waiting)):
             found.setdefault(kind, {})[_STATUS_OF[state]] = number
-            found[kind]["oldest_at"] = min(found[kind].get("oldest_at", oldest_at), oldest_at)
-        return found
+            oldest[kind] = min(oldest.get(kind, millis), millis)
+        return {
+            kind: cast("Counts", {**numbers, "oldest_at": to_datetime(oldest[kind])}) for kind, numbers in found.items()
+        }
 
     async def tally(self) -> dict[str, dict[str, int]]:
         """How often each word was spoken of each kind, since the store was made."""

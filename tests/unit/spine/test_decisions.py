@@ -41,7 +41,7 @@ def test_a_breaker_opens_after_failures_in_a_row_and_a_success_forgets_them():
     assert (breaker.state, admit(breaker, 0)[1]) == ("closed", True)
     assert succeeded(breaker).failures == 0
     breaker = failed(breaker, POLICY, 0)
-    assert (breaker.state, breaker.until_at) == ("open", 10_000)
+    assert (breaker.state, breaker.until_millis) == ("open", 10_000)
     assert not admit(breaker, 9_999)[1]
 
 
@@ -58,12 +58,12 @@ def test_failures_of_those_under_way_do_not_lengthen_the_pause_and_a_failed_tria
     breaker = Breaker("shop", "open", 3, 1, 10_000)
     for _ in range(50):
         breaker = failed(breaker, POLICY, 5)
-    assert breaker.until_at == 10_000
+    assert breaker.until_millis == 10_000
     pauses = []
     for _ in range(4):
-        breaker, _ = admit(breaker, breaker.until_at)
+        breaker, _ = admit(breaker, breaker.until_millis)
         breaker = failed(breaker, POLICY, 0)
-        pauses.append(breaker.until_at)
+        pauses.append(breaker.until_millis)
     assert pauses == [20_000, 40_000, 60_000, 60_000]
 
 

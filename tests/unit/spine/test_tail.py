@@ -7,7 +7,7 @@ from contextlib import aclosing, contextmanager
 
 import pytest
 
-from ulak.clock import ManualClock
+from ulak.clock import ManualClock, to_datetime
 from ulak.errors import Unavailable
 from ulak.spine.event import EventRecord
 from ulak.spine.tail import END_SECONDS, LOOK_SECONDS, Page, Tail
@@ -26,7 +26,8 @@ class Log:
 
     async def read(self, _work, cursor, _limit):
         self.reads.append(cursor)
-        found = [EventRecord(seq, 0, "done", 1, "mail", None) for seq in range(cursor + 1, self.newest + 1)]
+        at = to_datetime(self.clock.now())
+        found = [EventRecord(seq, at, "done", 1, "mail", None) for seq in range(cursor + 1, self.newest + 1)]
         await self.gate.wait()
         if self.failure is not None:
             raise self.failure
