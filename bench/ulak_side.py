@@ -22,6 +22,7 @@ from bench.child import CONTEXT
 from bench.load import PAYLOAD, SEED, WARMUP_SECONDS, Countdown, flood, produce_jobs
 from bench.postgres_server import refresh_statistics, settle_down
 from ulak import Job, NewJob, Ulak
+from ulak.cli.process import spare_the_collector
 from ulak.spine.claim import Claimed, Claimer, Demand, Want
 from ulak.spine.store import Line, Tx, Verb
 
@@ -51,6 +52,7 @@ def end_to_end(place: str, producers: int, jobs: int) -> float:
         ulak, countdown = _ulak(place), Countdown(jobs)
         _handle(ulak, countdown.tick)
         async with ulak:
+            spare_the_collector()  # as `ulak worker` does
             begins = time.perf_counter()
             await produce_jobs(lambda: ulak.enqueue(KIND, PAYLOAD), producers, jobs, halfway=lambda: _refresh(place))
             await countdown.done.wait()

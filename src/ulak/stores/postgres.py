@@ -120,6 +120,7 @@ class PostgresStore:
     def _take_name(self) -> None:
         """On the event loop, so that nobody there sees the one without the other."""
         self.ids, self.owner = self._member.ids, self._member.owner
+        self.alight()  # a claim that waits is in the old name
 
     async def close(self) -> None:
         self._closing.set()
