@@ -204,6 +204,16 @@ async def test_credit_of_the_dead_is_found_again(opened, database):
         assert isinstance(await living.offer(living.row("few")), Full)
 
 
+async def test_a_claim_that_waits_is_given_back_with_the_name_that_it_was_made_in(two):
+    """Otherwise it would lease jobs to an owner that others have declared dead."""
+    bench, _ = two
+    ride, owner = bench.ride(), bench.store.owner
+    await bench.store._go_on_under_a_new_name()
+    assert bench.store.owner != owner
+    assert ride.done()
+    assert ride.result() is None
+
+
 async def test_a_store_that_was_taken_for_dead_goes_on_under_a_new_name(two, database):
     first, second = two
     await first.offer(*[first.row("few") for _ in range(2)])
