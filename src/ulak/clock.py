@@ -84,10 +84,11 @@ class SteadyClock:
 
     def now(self) -> int:
         wall = self.wall()
+        # Without the lock: at worst another thread's later reading of the wall is replaced by this one.
+        if self._asked is None and wall >= self._at:
+            self._at = wall
+            return wall
         with self._lock:
-            if self._asked is None and wall >= self._at:
-                self._at = wall
-                return wall
             return self._catch_up(wall)
 
     def _catch_up(self, wall: int) -> int:

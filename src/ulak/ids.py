@@ -52,7 +52,7 @@ class Ids:
             if tick < earliest:  # noqa: PLR1730 - a call of max costs more than all the rest
                 tick = earliest
             self._tick = tick + 1
-        return tick >> _SEQUENCE_BITS << (_NODE_BITS + _SEQUENCE_BITS) | self._node | tick & _LAST
+        return (tick & ~_LAST) << _NODE_BITS | self._node | tick & _LAST
 
     def take_many(self, now: int, count: int) -> list[int]:
         if now > self.good_until:

@@ -59,7 +59,8 @@ class Gate:
 
     async def by_policy(self, kind: str, verb: Verb[T, R | Full], item: T, number: int) -> R:
         """Any verb that may answer Full, with what the kind's policy says of waiting."""
-        if not self._waiting.get(self._store.ledger.pool_of(kind)):  # the usual case, kept short: try at once
+        # The usual case, kept short: nobody waits, so try at once.
+        if not (self._waiting and self._waiting.get(self._store.ledger.pool_of(kind))):
             self._check(kind)
             verdict = await self._store.submit(verb, item)
             if not isinstance(verdict, Full):

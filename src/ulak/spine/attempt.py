@@ -16,14 +16,13 @@ from ulak.spine.breaker import Breakers
 from ulak.spine.handler import Handler, Handlers
 from ulak.spine.job import Job, Lease, Priority
 from ulak.spine.lane import Lane
-from ulak.spine.outcome import Done, Outcome, Settlement, Snooze
+from ulak.spine.outcome import DONE, Done, Outcome, Settlement, Snooze
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.underway import Running
 
 log = structlog.get_logger("ulak.worker")
 
 _PRIORITIES = tuple(Priority)
-_DONE = Done()  # the usual answer; a frozen value, so one serves all
 
 
 class Attempts:
@@ -66,7 +65,7 @@ class Attempts:
             )
             if handler.breaker is not None and job.key is not None:
                 self._breakers.succeeded(job.key)
-            outcome = _DONE if returned is None else executor.bounded(executor.answered(returned), handler, job)
+            outcome = DONE if returned is None else executor.bounded(executor.answered(returned), handler, job)
         except asyncio.CancelledError:
             if running.verdict is None and task.cancelling():
                 raise  # the runner itself is being ended

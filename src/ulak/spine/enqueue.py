@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from ulak.spine.job import BEHIND, DEFERRED, READY, Row, Word
 from ulak.spine.query import Queries
@@ -14,6 +15,10 @@ from ulak.spine.store import Line, Tx, Verb
 sql = Queries(__package__)
 
 ACCEPTED = Word.ACCEPTED.value
+
+# Every new job is looked at several times; a getter that `map` calls costs a third of a comprehension's look.
+_kind, _key, _due_at, _state = map(attrgetter, ("kind", "key", "due_at", "state"))
+_level = attrgetter("kind", "prio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,7 @@ def enqueue_owed(tx: Tx, rows: list[Row]) -> None:
 
 def _enqueue_batches(tx: Tx, batches: list[Sequence[Row]]) -> list[Accepted | Full]:
     singles = [batch[0] for batch in batches if len(batch) == 1 and batch[0].unique_key is None]
-    if len(singles) == len(batches) and _admit_all(tx, Counter([row.kind for row in singles])) is None:
+    if len(singles) == len(batches) and _admit_all(tx, Counter(map(_kind, singles))) is None:
         _insert(tx, singles)  # the usual case, without a look at each
         return [[row.id] for row in singles]
     existing = _existing(tx, batches) if any(row.unique_key is not None for batch in batches for row in batch) else {}
@@ -115,20 +120,20 @@ def _admit_all(tx: Tx, demand: Counter[str]) -> str | None:
 
 
 def _insert(tx: Tx, rows: list[Row]) -> None:
-    if any(row.key is not None for row in rows):
+    if any(map(_key, rows)):
         rows = _with_slots(tx, rows)
     now = tx.now
-    if any(row.due_at > now for row in rows):
+    if max(map(_due_at, rows)) > now:
         rows = [row._replace(state=DEFERRED) if row.due_at > now else row for row in rows]
         tx.wake_at(min(row.due_at for row in rows if row.due_at > now))
-    tx.buffers.ready.update([(row.kind, row.prio) for row in rows if row.state == READY])
+    ready = rows if not any(map(_state, rows)) else [row for row in rows if row.state == READY]
+    tx.buffers.ready.update(map(_level, ready))
     if tx.shared:
-        for row in rows:
-            if row.state == READY:
-                tx.wake(row.kind, row.prio, row.id)
+        for row in ready:
+            tx.wake(row.kind, row.prio, row.id)
     tx.buffers.events += [(ACCEPTED, row.id, row.kind, row.key) for row in rows]
     tx.insert(rows)
-    for kind, number in Counter([row.kind for row in rows]).items():
+    for kind, number in Counter(map(_kind, rows)).items():
         tx.count(ACCEPTED, kind, number)
 
 

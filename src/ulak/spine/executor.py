@@ -11,7 +11,7 @@ from ulak.errors import Held, Permanent, Throttled
 from ulak.masking import mask_text
 from ulak.spine.handler import Handler
 from ulak.spine.job import Job
-from ulak.spine.outcome import Cancel, Dead, Done, Outcome, Retry, Snooze
+from ulak.spine.outcome import DONE, Cancel, Dead, Done, Outcome, Retry, Snooze
 
 THROTTLE_CAP_SECONDS = 3600.0
 LONGEST_PAUSE_SECONDS = 10 * 365 * 86_400.0
@@ -22,7 +22,9 @@ def answered(returned: object) -> Outcome:
     """What a handler returned, as an outcome: None and plain results are Done."""
     outcome = returned if isinstance(returned, _OUTCOMES) else Done(returned)
     if isinstance(outcome, Done):
-        return outcome if outcome.result is None else _written(outcome)
+        if outcome.result is not None:
+            return _written(outcome)
+        return DONE if outcome.unit is None else outcome
     seconds = getattr(outcome, "after_seconds", getattr(outcome, "seconds", None))
     if not isinstance(seconds, float | int | None) or not isinstance(outcome.reason, str):
         raise Permanent(f"the handler answered {outcome!r}; give seconds as a number and the reason as text")

@@ -20,6 +20,9 @@ class Done:
     unit: Callable[[Tx], None] | None = None
 
 
+DONE = Done()  # the usual answer; a frozen value, so one serves all
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """Not yet: try again, after the given time or the kind's backoff. The attempt counts."""

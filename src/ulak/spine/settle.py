@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ulak import codec
 from ulak.spine.enqueue import enqueue_owed
 from ulak.spine.job import DEFERRED, READY, SUSPECT_LEVEL, Lease, Row, Word
-from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Settlement, Snooze
+from ulak.spine.outcome import DONE, Cancel, Dead, Done, Release, Retry, Settlement, Snooze
 from ulak.spine.query import Queries
 from ulak.spine.slots import hand_on
 from ulak.spine.store import Line, Tx, Verb
@@ -18,6 +18,7 @@ from ulak.spine.store import Line, Tx, Verb
 sql = Queries(__package__)
 
 DETAIL_BYTES = 16_384
+_kind = attrgetter("kind")
 
 
 class Leased(NamedTuple):
@@ -39,9 +40,13 @@ class Leased(NamedTuple):
 def settle(tx: Tx, settlements: Sequence[Settlement]) -> set[tuple[int, int]]:
     """Settle what is still ours; answers the (id, epoch) pairs that were. The others are left alone."""
     tx.lock_keys(sorted({one.key for one in settlements if one.key is not None}))
-    is_plain, finish = (_is_plain, _finish_plain) if tx.shared else (_is_simple, _finish_simple)
-    plain = [one for one in settlements if is_plain(one)]
-    kept = finish(tx, plain) if plain else set()
+    if tx.shared:
+        plain = [one for one in settlements if _is_plain(one)]
+        kept = _finish_plain(tx, plain) if plain else set()
+    else:
+        # Done as most are, with nothing else to write or to hand on; any other Done() goes the longer way below.
+        simple = [one for one in settlements if one.outcome is DONE and one.key is None]
+        kept = _finish_simple(tx, simple) if simple else set()
     others = [one for one in settlements if (one.id, one.epoch) not in kept] if len(kept) < len(settlements) else ()
     return kept | _settle_by_type(tx, others) if others else kept
 
@@ -49,12 +54,6 @@ def settle(tx: Tx, settlements: Sequence[Settlement]) -> set[tuple[int, int]]:
 def _is_plain(one: Settlement) -> bool:
     """Nothing has to be looked at or done before it leaves."""
     return type(one.outcome) is Cancel or (type(one.outcome) is Done and one.outcome.unit is None)
-
-
-def _is_simple(one: Settlement) -> bool:
-    """It is done, and there is nothing else to write or to hand on."""
-    outcome = one.outcome
-    return one.key is None and type(outcome) is Done and outcome.unit is None and outcome.result is None
 
 
 def _finish_simple(tx: Tx, ended: Sequence[Settlement]) -> set[tuple[int, int]]:
@@ -193,7 +192,7 @@ def _tell(
 def _note_departure(tx: Tx, word: Word, rows: Sequence[Leased] | Sequence[Settlement]) -> None:
     said = word.value
     tx.buffers.events += [(said, row.id, row.kind, row.attempt) for row in rows]
-    for kind, number in Counter([row.kind for row in rows]).items():
+    for kind, number in Counter(map(_kind, rows)).items():
         tx.leave(kind, number)
         tx.count(word, kind, number)
 
@@ -303,8 +302,10 @@ def _release(tx: Tx, released: Sequence[Leased]) -> None:
 
 def _settle_batches(tx: Tx, batches: list[Sequence[Settlement]]) -> list[set[tuple[int, int]]]:
     """Many workers' settlements as one: an id is leased to one of them only, so they can't collide."""
+    if len(batches) == 1:
+        return [settle(tx, batches[0])]
     kept = settle(tx, [one for batch in batches for one in batch])
-    return [kept for _ in batches]
+    return [kept.intersection([(one.id, one.epoch) for one in batch]) for batch in batches]
 
 
 SETTLE: Verb[Sequence[Settlement], set[tuple[int, int]]] = Verb(Line.SETTLE, _settle_batches)

@@ -101,7 +101,7 @@ class Settler:
             await self._settle([one])
 
     def _count(self, settlements: list[Settlement], kept: set[tuple[int, int]]) -> None:
-        lost = [one for one in settlements if (one.id, one.epoch) not in kept]
+        lost = [one for one in settlements if (one.id, one.epoch) not in kept] if len(kept) < len(settlements) else []
         for one in lost:
             self._telemetry.count("leases_lost", one.kind)
             log.warning("lease_lost", kind=one.kind, job=one.id, epoch=one.epoch)

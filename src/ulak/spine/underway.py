@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -40,29 +42,29 @@ class Underway:
         self._telemetry = telemetry
         self._concurrency = concurrency
         self._lanes = lanes
-        # By (id, epoch): a job that was taken from this process may come back to it while the lost attempt still runs.
-        self.running: dict[tuple[int, int], Running] = {}
+        # Attempts, not jobs: one that was taken from this process may come back to it while the lost attempt still runs.
+        self.running: set[Running] = set()
         self.suspects = 0  # of these, jobs that were running when a process died
         self._per_kind: defaultdict[str, int] = defaultdict(int)
         self._per_lane: defaultdict[str, int] = defaultdict(int)
         self._quiet = asyncio.Event()
 
     def add(self, leases: list[Lease]) -> list[Running]:
-        added = []
-        for lease in leases:
-            handler = self._handlers.get(lease.kind)
+        added: list[Running] = []
+        for kind, alike in groupby(leases, attrgetter("kind")):
+            handler, times = self._handlers.get(kind), self._telemetry.times(kind)
             assert handler is not None  # only kinds with a handler are asked for
-            running = Running(lease, handler, self._telemetry.times(lease.kind))
-            self.running[lease.id, lease.epoch] = running
-            self._per_kind[lease.kind] += 1
-            self._per_lane[handler.lane] += 1
-            self.suspects += bool(lease.crashes)
-            added.append(running)
+            begun = [Running(lease, handler, times) for lease in alike]
+            self._per_kind[kind] += len(begun)
+            self._per_lane[handler.lane] += len(begun)
+            added += begun
+        self.suspects += sum(lease.crashes > 0 for lease in leases)
+        self.running.update(added)
         return added
 
     def remove(self, running: Running) -> None:
         lease = running.lease
-        del self.running[lease.id, lease.epoch]
+        self.running.remove(running)
         self._per_kind[lease.kind] -= 1
         self._per_lane[running.handler.lane] -= 1
         self.suspects -= bool(lease.crashes)

@@ -214,14 +214,14 @@ class Worker:
     def cancel(self, identifiers: list[int]) -> None:
         """Cancel attempts that run here; others are not ours to cancel."""
         wanted = set(identifiers)
-        for running in list(self.running.values()) if wanted else ():
+        for running in list(self.running) if wanted else ():
             if running.lease.id in wanted and running.verdict is None:
                 self._interrupt(running, Cancel("cancelled while running"))
 
     def watch(self) -> None:
         """End attempts that take longer than their kind allows."""
         now = self._clock.monotonic()
-        for running in list(self.running.values()):
+        for running in list(self.running):
             late = self._attempts.late(running, now)
             if late is not None:
                 self._interrupt(running, late)
@@ -247,12 +247,12 @@ class Worker:
         cancelled = 0
         if not await self._underway.drained(max(began + grace_seconds - self._clock.monotonic(), 0.0)):
             cancelled = len(self.running)
-            for running in list(self.running.values()):
+            for running in list(self.running):
                 self._interrupt(running, Retry(0.0, "the worker was stopped"))
             await self._underway.drained(cancel_seconds)
         await self._settler.close()
         self._runners.close()
-        left = tuple(dict.fromkeys(identifier for identifier, _ in self.running))
+        left = tuple(dict.fromkeys(running.lease.id for running in self.running))
         finished = self._finished - finished_before - self._released
         return StopReport(finished, self._released, cancelled, left, self._clock.monotonic() - began)
 

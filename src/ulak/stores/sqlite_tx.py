@@ -74,10 +74,7 @@ class SqliteTx(Tx):
         self._fresh = []
 
     def _store(self, rows: Sequence[Row], state: int | None, started: tuple[Any, ...]) -> None:
-        alike: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)
-        for row in rows:
-            alike[_shared(row)] += _own(row)
-        for shared, own in alike.items():
+        for shared, own in _alike(rows).items():
             if state is not None:
                 shared = (*shared[:_STATE], state, *shared[_STATE + 1 :])
             self._store_alike((*shared, *started), own)
@@ -116,8 +113,7 @@ class SqliteTx(Tx):
         fitting = [row for row in self._fresh if row.kind == kind and row.prio == prio and row.state == READY]
         taken = fitting[:limit]
         self._store(taken, LEASED, (1, owner, self.now))
-        started = {row.id for row in taken}
-        self._fresh = [row for row in self._fresh if row.id not in started] if len(taken) < len(self._fresh) else []
+        self._fresh = [] if len(taken) == len(self._fresh) else _without(taken, self._fresh)
         return [
             Lease(row.id, 1, kind, row.key, prio, 1, 0, row.accepted_at, row.due_at, row.expires_at, row.payload)
             for row in taken
@@ -129,6 +125,22 @@ class SqliteTx(Tx):
 
     def lock_keys(self, keys: Sequence[str]) -> None:
         """There is one writer: every key is held already."""
+
+
+def _without(taken: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
+    gone = {row.id for row in taken}
+    return [row for row in rows if row.id not in gone]
+
+
+def _alike(rows: Sequence[Row]) -> dict[tuple[Any, ...], list[Any]]:
+    """What rows have in common, and the rest of each row one after another."""
+    seen = set(map(_shared, rows))
+    if len(seen) == 1:  # the usual case
+        return {seen.pop(): list(chain.from_iterable(map(_own, rows)))}
+    found: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)
+    for row in rows:
+        found[_shared(row)] += _own(row)
+    return found
 
 
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}

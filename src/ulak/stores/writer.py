@@ -80,16 +80,13 @@ class Session(Protocol):
     def close(self) -> None: ...
 
 
-class Item:
+class Item(msgspec.Struct, eq=False):
     """One caller's part of a batch."""
 
-    __slots__ = ("answer", "future", "value", "verb")
-
-    def __init__(self, verb: Verb[Any, Any], value: Any, future: asyncio.Future[Any]) -> None:
-        self.verb = verb
-        self.value = value
-        self.future = future
-        self.answer: Any = None
+    verb: Verb[Any, Any]
+    value: Any
+    future: asyncio.Future[Any]
+    answer: Any = None
 
 
 class Writer:
@@ -126,10 +123,11 @@ class Writer:
     def submit(self, verb: Verb[Any, Any], value: Any) -> asyncio.Future[Any]:
         if self._dead is not None or self._closing:
             raise Unavailable(f"the store is closed{f': {self._dead}' if self._dead else ''}")
-        if len(self._lines[verb.line]) >= HANDOVER_BOUND:
+        line = self._lines[verb.line]
+        if len(line) >= HANDOVER_BOUND:
             raise Refused("the store is too far behind to take more; try again later", retry_after_seconds=1)
         future = self._loop.create_future()
-        self._lines[verb.line].append(Item(verb, value, future))
+        line.append(Item(verb, value, future))
         if not self._waking:
             self._waking = True
             self._loop.call_soon(self._wake_after, TURNS)
