@@ -24,7 +24,6 @@ NODE_MARGIN_MILLIS = 15_000
 
 _SEQUENCE_BITS = 12
 _NODE_BITS = 10
-_LAST = (1 << _SEQUENCE_BITS) - 1
 _UUID_NAMESPACE_BITS = 0x756C616B  # "ulak": marks a UUID as one of ours
 
 
@@ -34,9 +33,10 @@ class Ids:
     def __init__(self, node: int = 0, floor: int = EPOCH_MILLIS, good_until: int = FOREVER) -> None:
         if not 0 <= node < NODES:
             raise ValueError(f"node {node} is out of range; use 0 to {NODES - 1}")
-        self._node = node << _SEQUENCE_BITS
-        self._tick = max(floor + 1 - EPOCH_MILLIS, 0) << _SEQUENCE_BITS
+        self._node = node
         self._lock = threading.Lock()
+        self._millis = max(floor, EPOCH_MILLIS - 1)  # whose numbers are being taken: none is left of this one
+        self._next = self._end = 0
         self.good_until = good_until
 
     def hold(self, lease_at: int) -> None:
@@ -44,35 +44,37 @@ class Ids:
         self.good_until = max(self.good_until, lease_at + NODE_REST_MILLIS - NODE_MARGIN_MILLIS)
 
     def take(self, now: int) -> int:
-        if now > self.good_until:
-            raise self._expired()
-        earliest = (now - EPOCH_MILLIS) << _SEQUENCE_BITS
         with self._lock:
-            tick = self._tick
-            if tick < earliest:  # noqa: PLR1730 - a call of max costs more than all the rest
-                tick = earliest
-            self._tick = tick + 1
-        return (tick & ~_LAST) << _NODE_BITS | self._node | tick & _LAST
+            if now > self._millis or self._next == self._end:
+                self._turn(now)
+            identifier = self._next
+            self._next = identifier + 1
+        return identifier
 
     def take_many(self, now: int, count: int) -> list[int]:
+        taken: list[int] = []
+        with self._lock:
+            while len(taken) < count:
+                if now > self._millis or self._next == self._end:
+                    self._turn(now)
+                until = min(self._next + count - len(taken), self._end)
+                taken.extend(range(self._next, until))
+                self._next = until
+        return taken
+
+    def _turn(self, now: int) -> None:
+        """To the numbers of this millisecond or, when it or a later one is used up, of the next."""
         if now > self.good_until:
             raise self._expired()
-        with self._lock:
-            first = max(self._tick, (now - EPOCH_MILLIS) << _SEQUENCE_BITS)
-            self._tick = first + count
-        return [_place(tick, self._node) for tick in range(first, first + count)]
+        self._millis = max(now, self._millis + 1)
+        self._next = (self._millis - EPOCH_MILLIS) << (_NODE_BITS + _SEQUENCE_BITS) | self._node << _SEQUENCE_BITS
+        self._end = self._next + (1 << _SEQUENCE_BITS)
 
     def _expired(self) -> Unavailable:
-        node = self._node >> _SEQUENCE_BITS
         return Unavailable(
-            f"no ids for now: this process was cut off from the database for so long that its node {node} may be "
+            f"no ids for now: this process was cut off from the database for so long that its node {self._node} may be "
             "another's; it registers again by itself, try again in a few seconds"
         )
-
-
-def _place(tick: int, node: int) -> int:
-    millis, sequence = tick >> _SEQUENCE_BITS, tick & _LAST
-    return millis << (_NODE_BITS + _SEQUENCE_BITS) | node | sequence
 
 
 def made_at(identifier: int) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ulak.spine.budget import refund, spend
+from ulak.spine.event import told
 from ulak.spine.job import Lease, Priority, Word
 from ulak.spine.query import Queries
 from ulak.spine.settle import finish_expired
@@ -110,7 +111,7 @@ def _note_started(tx: Tx, answer: Claimed) -> None:
         finish_expired(tx, late)
         answer.expired = len(late)
         answer.leases[:] = [lease for lease in answer.leases if lease not in late]
-    tx.buffers.events += [(STARTED, lease.id, lease.kind, lease.attempt) for lease in answer.leases]
+    tx.buffers.events += told(STARTED, answer.leases, "attempt")
 
 
 class Claimer:

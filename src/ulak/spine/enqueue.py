@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
+from ulak.spine.event import told
 from ulak.spine.job import BEHIND, DEFERRED, READY, Row, Word
 from ulak.spine.query import Queries
 from ulak.spine.slots import occupied_slots, take_slot
@@ -131,7 +132,7 @@ def _insert(tx: Tx, rows: list[Row]) -> None:
     if tx.shared:
         for row in ready:
             tx.wake(row.kind, row.prio, row.id)
-    tx.buffers.events += [(ACCEPTED, row.id, row.kind, row.key) for row in rows]
+    tx.buffers.events += told(ACCEPTED, rows, "key")
     tx.insert(rows)
     for kind, number in Counter(map(_kind, rows)).items():
         tx.count(ACCEPTED, kind, number)

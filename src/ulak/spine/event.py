@@ -1,22 +1,26 @@
-"""The event log as its readers see it: in commit order, from a cursor."""
+"""The event log: how a commit's events are written, and how readers see them, in commit order and from a cursor."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from ulak.clock import to_datetime
 from ulak.spine.query import Queries
-from ulak.spine.store import Tx
+from ulak.spine.store import Event, Tx
 
 sql = Queries(__package__)
 
 BLOCKS_PER_READ = 50
-_decoder: msgspec.msgpack.Decoder[list[tuple[str, int, str, Any]]] = msgspec.msgpack.Decoder(
-    list[tuple[str, int, str, Any]]
+# A block that was written by an early version has a job where there is a list of jobs now.
+_decoder: msgspec.msgpack.Decoder[list[tuple[str, int | list[int], str, Any]]] = msgspec.msgpack.Decoder(
+    list[tuple[str, int | list[int], str, Any]]
 )
 
 
@@ -49,12 +53,29 @@ class Reset(NamedTuple):
         return self.newest if self.reason == "ahead" else self.oldest - 1
 
 
+def told(word: str, rows: Iterable[Any], data: str) -> list[Event]:
+    """The same word of many jobs. Neighbours that agree on their kind and on the named attribute share an entry."""
+    together = groupby(rows, attrgetter("kind", data))
+    return [(word, [row.id for row in alike], kind, value) for (kind, value), alike in together]
+
+
+def to_block(events: list[Event]) -> tuple[int, bytes]:
+    """How many events there are, and the body of their block."""
+    return sum(len(jobs) for _, jobs, _, _ in events), msgspec.msgpack.encode(events)
+
+
+def _of_block(body: bytes) -> Iterable[tuple[str, int, str, Any]]:
+    for name, jobs, kind, data in _decoder.decode(body):
+        for job in [jobs] if isinstance(jobs, int) else jobs:
+            yield name, job, kind, data
+
+
 def read_events(tx: Tx, after: int, limit: int) -> list[EventRecord]:
     """Events with a sequence number above `after`, in commit order."""
     found: list[EventRecord] = []
     for first, _, millis, body in tx.all(sql.read_blocks, after=after + 1, n=BLOCKS_PER_READ):
         at = to_datetime(millis)
-        for seq, (name, job, kind, data) in enumerate(_decoder.decode(body), first):
+        for seq, (name, job, kind, data) in enumerate(_of_block(body), first):
             if seq > after:
                 found.append(EventRecord(seq, at, name, job, kind, data))
         if len(found) >= limit:

@@ -45,7 +45,7 @@ def _to_row(job: NewJob, identifier: int, now: int) -> Row:
             job.key,
             job.slots,
             None,
-            int(job.priority),
+            +job.priority,  # the plain number
             due_at,
             READY,
             now,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ulak import codec
 from ulak.spine.enqueue import enqueue_owed
+from ulak.spine.event import told
 from ulak.spine.job import DEFERRED, READY, SUSPECT_LEVEL, Lease, Row, Word
 from ulak.spine.outcome import DONE, Cancel, Dead, Done, Release, Retry, Settlement, Snooze
 from ulak.spine.query import Queries
@@ -190,8 +191,7 @@ def _tell(
 
 
 def _note_departure(tx: Tx, word: Word, rows: Sequence[Leased] | Sequence[Settlement]) -> None:
-    said = word.value
-    tx.buffers.events += [(said, row.id, row.kind, row.attempt) for row in rows]
+    tx.buffers.events += told(word.value, rows, "attempt")
     for kind, number in Counter(map(_kind, rows)).items():
         tx.leave(kind, number)
         tx.count(word, kind, number)

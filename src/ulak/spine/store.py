@@ -20,7 +20,8 @@ R = TypeVar("R")
 P = ParamSpec("P")
 S = TypeVar("S")
 
-Event = tuple[str, int, str, Any]
+# A word, the jobs of which it is said, and what they have in common: their kind and what else there is to say.
+Event = tuple[str, list[int], str, Any]
 
 
 class Line(IntEnum):
@@ -149,7 +150,7 @@ class Tx(ABC):
         return rows[0] if rows else None
 
     def emit(self, name: str, subject: int, kind: str, data: Any = None) -> None:
-        self.buffers.events.append((name, subject, kind, data))
+        self.buffers.events.append((name, [subject], kind, data))
 
     def wake(self, kind: str, prio: int, identifier: int = 0) -> None:
         """Announce that a job of this level is ready; 0 when its id is not known."""

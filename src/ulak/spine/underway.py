@@ -42,7 +42,7 @@ class Underway:
         self._telemetry = telemetry
         self._concurrency = concurrency
         self._lanes = lanes
-        # Attempts, not jobs: one that was taken from this process may come back to it while the lost attempt still runs.
+        # Attempts, not jobs: a job that was taken from here may come back while the lost attempt still runs.
         self.running: set[Running] = set()
         self.suspects = 0  # of these, jobs that were running when a process died
         self._per_kind: defaultdict[str, int] = defaultdict(int)

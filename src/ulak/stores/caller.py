@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-import msgspec
 import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from ulak import codec
 from ulak.errors import Conflict, Misconfigured
+from ulak.spine.event import to_block, told
 from ulak.spine.job import BEHIND, DEFERRED, READY, Row
 from ulak.spine.job import Word as JobWord
 from ulak.spine.query import Queries
@@ -74,7 +74,7 @@ def _holder(row: Row, holders: dict[tuple[str, str], int]) -> int:
 
 def _announcement(rows: list[Row], now: int, member: Member, token: int, pools: Counter[str]) -> dict[str, Any]:
     counts = Counter(row.kind for row in rows)
-    events = [(JobWord.ACCEPTED.value, row.id, row.kind, row.key) for row in rows]
+    count, body = to_block(told(JobWord.ACCEPTED.value, rows, "key"))
     levels = sorted({(row.kind, row.prio) for row in rows if row.state == READY})
     lowest = {level: min(row.id for row in rows if (row.kind, row.prio) == level) for level in levels}
     word = Word(
@@ -84,8 +84,8 @@ def _announcement(rows: list[Row], now: int, member: Member, token: int, pools: 
         events=True,
     )
     return {
-        "token": token, "owner": member.owner, "node": member.node, "at": now, "count": len(events),
-        "body": msgspec.msgpack.encode(events), "words": [JobWord.ACCEPTED.value] * len(counts), "kinds": list(counts),
+        "token": token, "owner": member.owner, "node": member.node, "at": now, "count": count,
+        "body": body, "words": [JobWord.ACCEPTED.value] * len(counts), "kinds": list(counts),
         "numbers": list(counts.values()), "payload": codec.encode_text(word),
         "credit_pools": list(pools), "credits": [-number for number in pools.values()],
     }  # fmt: skip

@@ -8,12 +8,12 @@ import threading
 from datetime import datetime
 from typing import Any
 
-import msgspec
 import psycopg
 import structlog
 from psycopg import errors
 
 from ulak.errors import Conflict, Invalid, Unavailable
+from ulak.spine.event import to_block
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
 from ulak.stores import postgres_arrays
@@ -158,9 +158,10 @@ class PostgresSession:
         room = {pool: number for pool, number in sorted(buffers.room.items()) if number}
         if not (tx.changed or buffers.events or counts or room):
             return None
+        count, body = to_block(buffers.events) if buffers.events else (0, b"")
         return {
             "token": tx.ids.take(tx.now), "owner": self._member.owner, "node": self._member.node, "at": tx.now,
-            "count": len(buffers.events), "body": msgspec.msgpack.encode(buffers.events) if buffers.events else b"",
+            "count": count, "body": body,
             "words": [str(word) for word, _ in counts], "kinds": [kind for _, kind in counts],
             "numbers": list(counts.values()), "credit_pools": list(room), "credits": list(room.values()),
         }  # fmt: skip

@@ -5,11 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-import msgspec
-
 from ulak.clock import Clock
 from ulak.errors import Conflict, Invalid, Unavailable
 from ulak.ids import Ids, made_at
+from ulak.spine.event import to_block
 from ulak.spine.query import Queries
 from ulak.spine.store import Ledger, Tx
 from ulak.stores.sqlite_tx import SqliteTx
@@ -88,11 +87,9 @@ class SqliteSession:
             tx.run(sql.add_tally, counts=[(word, kind, number) for (word, kind), number in buffers.counts.items()])
         if buffers.events:
             self._first, self._token = self._next, tx.ids.take(tx.now)
-            body = msgspec.msgpack.encode(buffers.events)
-            tx.run(
-                sql.insert_block, first=self._first, count=len(buffers.events), at=tx.now, token=self._token, body=body
-            )
-            self._next += len(buffers.events)
+            count, body = to_block(buffers.events)
+            tx.run(sql.insert_block, first=self._first, count=count, at=tx.now, token=self._token, body=body)
+            self._next += count
         elif self._connection.total_changes != self._changes:
             self._token = tx.ids.take(tx.now)
             tx.run(sql.keep_token, token=self._token)
