@@ -1,12 +1,16 @@
 from __future__ import annotations
 
-from collections import namedtuple
+from typing import NamedTuple
 
 import msgspec
 
 from ulak.spine.event import read_events, to_block, told
 
-Row = namedtuple("Row", "id kind attempt")
+
+class Row(NamedTuple):
+    id: int
+    kind: str
+    attempt: int
 
 
 class Log:
