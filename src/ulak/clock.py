@@ -26,9 +26,10 @@ def maybe_datetime(millis: int | None) -> datetime | None:
 
 
 def to_millis(instant: datetime) -> int:
+    """The first whole millisecond that is not before the instant: nothing starts too early by a fraction of one."""
     if instant.tzinfo is None:
         raise ValueError(f"{instant.isoformat()} has no time zone; give an aware datetime, e.g. with tzinfo=UTC")
-    return min(max(round(instant.timestamp() * 1000), _FIRST), _LAST)
+    return min(max(-((_EPOCH - instant) // _MILLISECOND), _FIRST), _LAST)
 
 
 def given_millis(name: str, instant: datetime) -> int:

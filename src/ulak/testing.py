@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 from ulak.app import Ulak
 from ulak.clock import ManualClock
@@ -11,7 +11,7 @@ from ulak.spine.job import Record
 
 __all__ = ["ManualClock", "advance", "assert_enqueued", "drain", "enqueued"]
 
-_WORKING = ("ready", "running", "suspect")
+_WORKING: tuple[Literal["ready"], Literal["running"], Literal["suspect"]] = ("ready", "running", "suspect")
 PATIENCE_SECONDS = 30.0
 
 
@@ -27,11 +27,12 @@ async def drain(ulak: Ulak) -> None:
 async def _busy(ulak: Ulak) -> bool:
     worker = ulak.loops.worker
     worker.heat_all()
+    worker.ahead.start_due()
     counts = await ulak.jobs.counts()
-    handled = [
-        states for kind, states in counts.items() if ulak.handlers.get(kind) is not None and not worker.rests(kind)
-    ]
-    return bool(worker.running) or any(states.get(name) for states in handled for name in _WORKING)
+    held = worker.ahead.counts()  # claimed, but not due yet
+    handled = [kind for kind in counts if ulak.handlers.get(kind) is not None and not worker.rests(kind)]
+    working = {kind: sum(counts[kind].get(name, 0) for name in _WORKING) for kind in handled}
+    return len(worker.running) > held.total() or any(number > held[kind] for kind, number in working.items())
 
 
 async def _promoted(ulak: Ulak) -> bool:

@@ -77,7 +77,7 @@ STATEMENTS: dict[str, dict[str, Any]] = {
     "claim_jobs": CLAIM,
     "finish_jobs": {"id": LEASED, "epoch": [1] * 100, "done": [1] * 100, "now": 5},
     "read_leased": {"ids": LEASED},
-    "find_due": {"now": 1_000_000, "n": 100},
+    "find_due": {"until": 1_000_000, "n": 100},
     "read_owned": {"owner": 7, "n": 100},
     "find_unique": {"kind": "mail", "keys": ["u"]},
     "find_occupied": {"keys": ["k"]},

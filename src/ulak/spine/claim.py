@@ -106,7 +106,8 @@ def _claim_kind(tx: Tx, owner: int, want: Want, room: int, rotation: Rotation, a
 
 
 def _note_started(tx: Tx, answer: Claimed) -> None:
-    late = [lease for lease in answer.leases if lease.expires_at is not None and lease.expires_at <= tx.now]
+    # Too old at its start, which is not before its due time.
+    late = [one for one in answer.leases if one.expires_at is not None and one.expires_at <= max(tx.now, one.due_at)]
     if late:
         finish_expired(tx, late)
         answer.expired = len(late)

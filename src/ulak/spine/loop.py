@@ -23,7 +23,7 @@ from ulak.spine.slots import PROMOTE_STRANDED
 from ulak.spine.store import Buffers, Store, Tx
 from ulak.spine.tail import Tail
 from ulak.spine.telemetry import Telemetry
-from ulak.spine.timers import PROMOTE_DUE
+from ulak.spine.timers import PROMOTE_DUE, SLACK_MILLIS
 from ulak.spine.worker import StopReport, Worker
 
 log = structlog.get_logger("ulak.loop")
@@ -65,7 +65,7 @@ class Loops:
         self._ages = ages
         self._crons = tuple(crons)
         self._prunes = prunes
-        self._next_due: int | None = None
+        self._look_at: int | None = None
         self._due = asyncio.Event()
         self._behind = asyncio.Event()
         self._never = asyncio.Event()
@@ -83,9 +83,8 @@ class Loops:
                 self._telemetry.count("jobs_accepted", kind, number=number)
         if buffers.ready:
             self.worker.heat(buffers.ready)
-        if buffers.due_at is not None and (self._next_due is None or buffers.due_at < self._next_due):
-            self._next_due = buffers.due_at
-            self._due.set()
+        if buffers.due_at is not None:
+            self._look_by(buffers.due_at - SLACK_MILLIS)
         if buffers.cancelled:
             self.worker.cancel(buffers.cancelled)
         if buffers.behind:
@@ -95,6 +94,12 @@ class Loops:
         for watcher in self._watchers if buffers.events else ():
             watcher.set()
         self.changed.set()
+
+    def _look_by(self, instant: int) -> None:
+        """Something becomes due soon after this."""
+        if self._look_at is None or instant < self._look_at:
+            self._look_at = instant
+            self._due.set()
 
     @contextmanager
     def watching(self) -> Iterator[asyncio.Event]:
@@ -160,23 +165,26 @@ class Loops:
         while True:
             probe.reach("timers.before_promote")
             self._due.clear()
-            self._next_due = None  # so that any deadline which is committed meanwhile is noticed
-            self._next_due = await self._store.submit(PROMOTE_DUE, None)
+            self._look_at = None  # so that any deadline which is committed meanwhile is noticed
+            self._look_at = await self._promote_slice()
             probe.reach("timers.promoted")
             await self._clock.wait(self._due, self._timer_pause())
 
     async def promote_due(self) -> None:
         """Make everything ready that is due now, slice by slice."""
-        following = await self._store.submit(PROMOTE_DUE, None)
-        while following is not None and following <= self._clock.now():
-            following = await self._store.submit(PROMOTE_DUE, None)
+        look_at = await self._promote_slice()
+        while look_at is not None and look_at <= self._clock.now():
+            look_at = await self._promote_slice()
+
+    async def _promote_slice(self) -> int | None:
+        return await self._store.submit(PROMOTE_DUE, self.worker.room())
 
     def _timer_pause(self) -> float | None:
-        """Until the next deadline. A store that others write to is looked at every second all the same."""
+        """Until the next one is near. A store that others write to is looked at every second all the same."""
         longest = LONGEST_SLEEP_SECONDS
-        if self._next_due is None:
+        if self._look_at is None:
             return longest
-        return min(max(self._next_due - self._clock.now(), 0) / 1000, longest)
+        return min(max(self._look_at - self._clock.now(), 0) / 1000, longest)
 
     async def _run_behind(self) -> None:
         """Give away slots that nobody holds. Only callers' own transactions leave such keys."""

@@ -11,9 +11,10 @@ import structlog
 from ulak.clock import Clock
 from ulak.errors import Error
 from ulak.spine import executor, probe
+from ulak.spine.ahead import Ahead
 from ulak.spine.attempt import Attempts
 from ulak.spine.breaker import Breakers
-from ulak.spine.claim import CLAIM_SUSPECTS, Claimed, Claimer, SuspectDemand
+from ulak.spine.claim import CLAIM_SUSPECTS, Claimed, Claimer, Demand, SuspectDemand
 from ulak.spine.handler import Handlers
 from ulak.spine.heat import Heat
 from ulak.spine.job import Lease
@@ -65,6 +66,7 @@ class Worker:
         self.running = self._underway.running
         self._attempts = Attempts(handlers, clock, telemetry, breakers, lanes, self._end)
         self._runners: Runners[Running] = Runners(self._attempts.run)
+        self.ahead = Ahead(clock, self._runners.put)
         self._settler = Settler(store, clock, telemetry, breakers, self._attempts.spoiled)
         self._heat = Heat(handlers)
         self._suspects = Suspects(store, handlers, clock, self._heat, self._underway, self._claim_suspects)
@@ -125,7 +127,7 @@ class Worker:
             self._arrive(ride)  # its callback may still be waiting for its turn
 
     def _ride(self) -> asyncio.Future[Claimed | None] | None:
-        demand = None if self._busy() else self._underway.demand(self._store.owner, self._heat.rested())
+        demand = self.room()
         if demand is None:
             return None
         self._heat.look()
@@ -148,6 +150,10 @@ class Worker:
         probe.reach("worker.claimed")
         self._heat.note(claimed, self._clock.monotonic())
         self._begin(claimed.leases)
+
+    def room(self) -> Demand | None:
+        """For whatever kind of work may come now; None without room."""
+        return None if self._busy() else self._underway.demand(self._store.owner, self._heat.rested())
 
     def _busy(self) -> bool:
         return self._stopping or self._settler.trouble
@@ -192,7 +198,7 @@ class Worker:
         if self._stopping:
             self._hand_back(begun)
         else:
-            self._runners.put(begun)
+            self.ahead.put(begun)
 
     def _end(self, running: Running, outcome: Outcome) -> None:
         if running.ended:
@@ -230,7 +236,7 @@ class Worker:
         running.verdict = verdict
         if running.task is not None:
             running.task.cancel()
-        if running.handler.lane != "async":
+        if running.handler.lane != "async" or running.started is None:
             self._end(running, verdict)  # a thread can't be stopped; its late result is ignored
 
     # Stopping
@@ -242,7 +248,7 @@ class Worker:
         self._stopping = True
         self._wake.set()
         probe.reach("stop.before_release")
-        self._hand_back(self._runners.take_back())
+        self._hand_back(self._runners.take_back() + self.ahead.take_back())
         await self._clock.wait(self._not_claiming, grace_seconds)
         cancelled = 0
         if not await self._underway.drained(max(began + grace_seconds - self._clock.monotonic(), 0.0)):
@@ -258,6 +264,7 @@ class Worker:
 
     def _hand_back(self, waiting: list[Running]) -> None:
         """What was claimed and has not started goes back uncharged."""
-        self._released += len(waiting)
-        for running in waiting:
+        left = [running for running in waiting if not running.ended]
+        self._released += len(left)
+        for running in left:
             self._end(running, Release())

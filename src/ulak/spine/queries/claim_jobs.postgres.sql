@@ -1,7 +1,7 @@
 -- The array pins the plan: one look along job_ready, then one look-up per id. The floor skips index entries of jobs that
 -- were claimed already and can't be vacuumed while somebody holds an old snapshot.
 UPDATE job
-SET state = 2, epoch = epoch + 1, owner = :owner, attempt = attempt + 1, started_at = :now
+SET state = 2, epoch = epoch + 1, owner = :owner, attempt = attempt + 1, started_at = GREATEST(:now, due_at)
 WHERE id = ANY(ARRAY(
   SELECT id FROM job WHERE kind = :kind AND prio = :prio AND state = 0 AND id + 0 > :floor
   ORDER BY kind, prio, id + 0 LIMIT :n FOR UPDATE SKIP LOCKED

@@ -1,5 +1,5 @@
 UPDATE job
-SET state = 2, epoch = epoch + 1, owner = :owner, attempt = attempt + 1, started_at = :now
+SET state = 2, epoch = epoch + 1, owner = :owner, attempt = attempt + 1, started_at = MAX(:now, due_at)
 WHERE id IN (
   SELECT id FROM job INDEXED BY job_suspect
   WHERE state = 4 AND crashes >= :least AND crashes <= :most AND kind IN (SELECT value FROM json_each(:kinds))

@@ -1,0 +1,68 @@
+"""What was claimed ahead of its time: held here and started when the clock says so, a moment later but never before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from ulak.clock import Clock
+from ulak.spine.underway import Running
+
+
+class Ahead:
+    """Starts at once what is due; holds the rest, by due time. One task waits, while there is something to wait for."""
+
+    def __init__(self, clock: Clock, start: Callable[[list[Running]], None]) -> None:
+        self._clock = clock
+        self._start = start
+        self._held: list[tuple[int, int, int, Running]] = []  # a heap by due time; id and epoch tell equals apart
+        self._changed = asyncio.Event()
+        self._waiting: asyncio.Task[None] | None = None
+
+    def put(self, begun: list[Running]) -> None:
+        now = self._clock.now()
+        due = []
+        for one in begun:
+            lease = one.lease
+            # What never was deferred is not held: the clock that dated it, another process's, may be ahead of this one.
+            if lease.due_at <= now or lease.due_at <= lease.accepted_at:
+                due.append(one)
+            else:
+                heappush(self._held, (lease.due_at, lease.id, lease.epoch, one))
+        if due:
+            self._start(due)
+        if len(due) < len(begun):
+            self._wait()
+
+    def _wait(self) -> None:
+        self._changed.set()
+        if self._waiting is None or self._waiting.done():
+            self._waiting = asyncio.get_running_loop().create_task(self._run(), name="ulak-ahead")
+
+    async def _run(self) -> None:
+        while self._held:
+            self._changed.clear()
+            await self._clock.wait(self._changed, (self._held[0][0] - self._clock.now()) / 1000)
+            self.start_due()
+
+    def start_due(self) -> None:
+        """Start what is due by now. A timer of the event loop may go off a little early: then there is nothing yet."""
+        now = self._clock.now()
+        due = []
+        while self._held and self._held[0][0] <= now:
+            due.append(heappop(self._held)[-1])
+        if due:
+            self._start(due)
+
+    def counts(self) -> Counter[str]:
+        """What is held, by kind, without what was cancelled meanwhile."""
+        return Counter(one.lease.kind for *_, one in self._held if not one.ended)
+
+    def take_back(self) -> list[Running]:
+        """What has not been started."""
+        left = [one for *_, one in sorted(self._held)]
+        self._held.clear()
+        self._changed.set()
+        return left
