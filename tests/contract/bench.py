@@ -110,6 +110,11 @@ class Bench:
     async def promote_due(self) -> int | None:
         return await self.store.submit(PROMOTE_DUE, None)
 
+    async def look_ahead(self, *kinds: str, room: int = 100, rate: float | None = None) -> int | None:
+        """As the timers of a worker that has so much room for each of these kinds; answers when to look again."""
+        wants = tuple(Want(kind, room, (), rate) for kind in kinds or ("mail",))
+        return await self.store.submit(PROMOTE_DUE, Demand(self.store.owner, wants, room=room, lanes={"async": room}))
+
     def ride(self, *kinds: str, room: int = 100) -> asyncio.Future[Claimed | None]:
         wants = tuple(Want(kind, room, ()) for kind in kinds or ("mail",))
         return self.store.ride(self._claimer.riding, Demand(self.store.owner, wants, room=room, lanes={"async": room}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
@@ -69,8 +70,8 @@ def draw_form(chance: Random) -> Form:
         kind=chance.choice(KINDS),
         key=chance.choice([None, "one", "one", "pair", "three"]),
         prio=chance.randint(0, 3),
-        delay=chance.choice([0, 0, 0, 250, 1000, 60_000]),
-        lasts=mostly(None, None, None, -1, 500, 5000)(chance),
+        delay=chance.choice([0, 0, 0, 20, 250, 1000, 60_000]),
+        lasts=mostly(None, None, None, -1, 10, 500, 5000)(chance),
         unique_key=mostly(None, "u")(chance),
         continues=mostly(False, True)(chance),
         hold=mostly(False, False, True)(chance),
@@ -94,12 +95,13 @@ STEPS: list[tuple[str, int, dict[str, Draw]]] = [
     ("add_and_claim", 3, {"added": some(draw_form, 4), "owner": owner, "room": one_of(*range(1, 7))}),
     ("claim_suspects", 5, {"owner": owner, "number": one_of(1, 2, 3)}),
     ("settle", 7, {
-        "picks": some(number, 4), "said": some(outcome, 3), "pause": one_of(0, 0, 250, 5000),
+        "picks": some(number, 4), "said": some(outcome, 3), "pause": one_of(0, 0, 20, 250, 5000),
         "stale": mostly(None, 0, 7, 100),
     }),
     ("settle_what_was_leased_once", 1, {"number": number, "outcome": outcome}),
     ("rescue", 3, {"owner": owner, "deaths": one_of(2, 5, 5, 5)}),
     ("wait", 3, {"seconds": one_of(0, 0.25, 1, 5, 60, 600), "look": mostly(True, False)}),
+    ("look_ahead", 3, {}),
     ("wait_and_ride", 3, {
         "seconds": one_of(0.25, 5, 60, 600), "number": number, "owner": owner, "room": one_of(*range(1, 7)),
     }),
@@ -291,6 +293,13 @@ class SpineMachine(RuleBasedStateMachine):
         if look and self.model.among(DEFERRED):
             expected = self.model.promote_due(self.now)
             assert self.driver.submit(PROMOTE_DUE, None) == expected
+
+    def look_ahead(self) -> None:
+        """A worker with room for all takes what is due soon, except where a rate or a key has a say."""
+        demands = [self.demand(self.of(kind), OWNERS[0], 1000, ()) for kind in KINDS]
+        wants = tuple(want for one in demands for want in one.wants)
+        expected = self.model.promote_due(self.now, [want.kind for want in wants if want.rate_per_second is None])
+        assert self.driver.submit(PROMOTE_DUE, replace(demands[0], wants=wants)) == expected
 
     def wait_and_ride(self, seconds: float, number: int, owner: int, room: int) -> None:
         """A claim that waits for work takes it at the levels where the next commit makes some ready."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from ulak.ids import EPOCH_MILLIS
 from ulak.spine.claim import Rotation
 from ulak.spine.job import BEHIND, DEFERRED, LEASED, READY, SUSPECT, Row
 from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Settlement, Snooze
+from ulak.spine.timers import AHEAD_MILLIS, SLACK_MILLIS
 
 Said = tuple[str, int, str]
 
@@ -166,7 +167,7 @@ class Model:
         for piece in chosen:
             piece.attempt, piece.epoch = piece.attempt + 1, piece.epoch + 1
             piece.state, piece.owner = LEASED, owner
-            if piece.expires_at is not None and piece.expires_at <= now:
+            if piece.expires_at is not None and piece.expires_at <= max(now, piece.due_at):
                 self._end(piece, "expired", now)
             else:
                 self._say("started", piece, counted=False)
@@ -239,14 +240,24 @@ class Model:
 
     # Time, death and people
 
-    def promote_due(self, now: int) -> int | None:
-        due = [piece for piece in self.among(DEFERRED) if piece.due_at <= now]
+    def promote_due(self, now: int, ahead: Collection[str] = ()) -> int | None:
+        """What is due; of the kinds in `ahead` also what is due soon, if it has no key and never crashed."""
+        until, slack = (now + AHEAD_MILLIS, SLACK_MILLIS) if ahead else (now, 0)
+        due = [
+            piece
+            for piece in self.among(DEFERRED)
+            if piece.due_at <= now
+            or (piece.due_at <= until and piece.kind in ahead and piece.key is None and not piece.crashes)
+        ]
         for piece in sorted(due, key=lambda piece: (piece.due_at, piece.id)):
             if piece.key is None or piece.holds:
                 piece.state = SUSPECT if piece.crashes else READY
             else:
                 self._join_line(piece)
-        return min((piece.due_at for piece in self.among(DEFERRED)), default=None)
+        following = min((piece.due_at for piece in self.among(DEFERRED)), default=None)
+        if following is None or following > until:
+            return None if following is None else following - slack
+        return min(following, until - slack)
 
     def rescue(self, owner: int, poison_deaths: int, now: int) -> int:
         mine = sorted((piece for piece in self.among(LEASED) if piece.owner == owner), key=lambda piece: piece.id)
