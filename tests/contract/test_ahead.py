@@ -69,8 +69,8 @@ async def test_a_start_after_the_due_time_is_written_down_as_it_is(bench: Bench)
 
 async def test_half_of_the_room_is_left_for_what_is_due(bench: Bench):
     now = bench.clock.now()
-    soon = [await bench.add(due_at=now + 10 + number) for number in range(5)]
-    assert await bench.look_ahead(room=4) == now + 12  # when the first that found no room is due
+    soon = [await bench.add(due_at=now + 1 + number) for number in range(5)]
+    assert await bench.look_ahead(room=4) == now + 3  # when the first that found no room is due
     assert [await status(bench, one) for one in soon] == ["ready"] * 2 + ["deferred"] * 3
 
 

@@ -16,9 +16,10 @@ sql = Queries(__package__)
 SLICE = 200
 
 # Jobs are made ready so long before they are due, and the worker that claims them holds them until then: the start of a
-# timer waits for no commit. There is a look again when the next one is as near as a slow commit takes.
-AHEAD_MILLIS = 30
-SLACK_MILLIS = 15
+# timer waits for no commit. The next look is when the next one is as near as a slow commit takes; what lies between the
+# two is how often there is one.
+AHEAD_MILLIS = 50
+SLACK_MILLIS = 40
 
 
 class Spare:

@@ -236,8 +236,8 @@ class Worker:
         running.verdict = verdict
         if running.task is not None:
             running.task.cancel()
-        if running.handler.lane != "async" or running.started is None:
-            self._end(running, verdict)  # a thread can't be stopped; its late result is ignored
+        if running.started is None or running.handler.lane != "async":
+            self._end(running, verdict)  # it has not begun; or it is a thread, whose late result is ignored
 
     # Stopping
 
