@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any, Literal
 
 from ulak.app import Ulak
@@ -29,7 +30,7 @@ async def _busy(ulak: Ulak) -> bool:
     worker.heat_all()
     worker.ahead.start_due()
     counts = await ulak.jobs.counts()
-    held = worker.ahead.counts()  # claimed, but not due yet
+    held = Counter(one.lease.kind for one in worker.ahead.held())  # claimed, but not due yet
     handled = [kind for kind in counts if ulak.handlers.get(kind) is not None and not worker.rests(kind)]
     working = {kind: sum(counts[kind].get(name, 0) for name in _WORKING) for kind in handled}
     return len(worker.running) > held.total() or any(number > held[kind] for kind, number in working.items())

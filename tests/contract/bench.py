@@ -17,7 +17,7 @@ from ulak.spine.outcome import Done, Outcome, Settlement
 from ulak.spine.query import Queries
 from ulak.spine.settle import SETTLE
 from ulak.spine.store import Buffers, Store
-from ulak.spine.timers import PROMOTE_DUE
+from ulak.spine.timers import LOOK_AHEAD, PROMOTE_DUE, spare_of
 
 sql = Queries("ulak.spine")
 
@@ -113,7 +113,8 @@ class Bench:
     async def look_ahead(self, *kinds: str, room: int = 100, rate: float | None = None) -> int | None:
         """As the timers of a worker that has so much room for each of these kinds; answers when to look again."""
         wants = tuple(Want(kind, room, (), rate) for kind in kinds or ("mail",))
-        return await self.store.submit(PROMOTE_DUE, Demand(self.store.owner, wants, room=room, lanes={"async": room}))
+        demand = Demand(self.store.owner, wants, room=room, lanes={"async": room})
+        return (await self.store.submit(LOOK_AHEAD, spare_of(demand, ()))).again_at
 
     def ride(self, *kinds: str, room: int = 100) -> asyncio.Future[Claimed | None]:
         wants = tuple(Want(kind, room, ()) for kind in kinds or ("mail",))

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from tests.flow.conftest import build
-from tests.flow.stores import nothing_is_claimed
 from ulak import NewJob, Retry, Snooze
 from ulak.clock import to_datetime
 from ulak.testing import advance, drain
@@ -143,8 +142,8 @@ async def test_held_jobs_leave_room_for_work_that_is_due(make, recorder):
     ulak = make(worker={"concurrency": 10})
     recorder.on(ulak, "mail.send", concurrency=10)
     async with ulak:
-        async with nothing_is_claimed(ulak):
-            await ulak.enqueue_many([NewJob("mail.send", "soon", delay_seconds=SOON)] * 50)
+        await ulak.enqueue_many([NewJob("mail.send", "soon", delay_seconds=SOON)] * 50)
+        await ulak.loops.promote_due()
         await ulak.loops.promote_due()
         await ulak.enqueue_many([NewJob("mail.send", "now")] * 20)
         await drain(ulak)

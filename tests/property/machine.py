@@ -27,7 +27,7 @@ from ulak.spine.pruner import PRUNE, Ages
 from ulak.spine.rescue import RESCUE, Lost
 from ulak.spine.settle import SETTLE
 from ulak.spine.slots import PROMOTE_STRANDED
-from ulak.spine.timers import PROMOTE_DUE
+from ulak.spine.timers import LOOK_AHEAD, PROMOTE_DUE, spare_of
 
 KINDS = ("mail", "sms", "call")
 SLOTS = {"one": 1, "pair": 2, "three": 3}  # by key
@@ -298,8 +298,14 @@ class SpineMachine(RuleBasedStateMachine):
         """A worker with room for all takes what is due soon, except where a rate or a key has a say."""
         demands = [self.demand(self.of(kind), OWNERS[0], 1000, ()) for kind in KINDS]
         wants = tuple(want for one in demands for want in one.wants)
+        deferred = self.model.among(DEFERRED)
         expected = self.model.promote_due(self.now, [want.kind for want in wants if want.rate_per_second is None])
-        assert self.driver.submit(PROMOTE_DUE, replace(demands[0], wants=wants)) == expected
+        look = self.driver.submit(LOOK_AHEAD, spare_of(replace(demands[0], wants=wants), ()))
+        assert look.again_at == expected
+        ahead = [piece for piece in deferred if piece.state == READY and piece.due_at > self.now]
+        assert look.soon == [
+            (one.id, one.due_at, one.kind) for one in sorted(ahead, key=lambda one: (one.due_at, one.id))
+        ]
 
     def wait_and_ride(self, seconds: float, number: int, owner: int, room: int) -> None:
         """A claim that waits for work takes it at the levels where the next commit makes some ready."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from heapq import heappop, heappush
 
 from ulak.clock import Clock
+from ulak.spine.claim import Demand
+from ulak.spine.timers import Look, Sorts, Spare, sorts_of, spare_of
 from ulak.spine.underway import Running
 
 
@@ -18,6 +19,7 @@ class Ahead:
         self._clock = clock
         self._start = start
         self._held: list[tuple[int, int, int, Running]] = []  # a heap by due time; id and epoch tell equals apart
+        self._expected: dict[int, tuple[int, Sorts]] = {}  # made ready for this worker, by id, and not yet claimed
         self._changed = asyncio.Event()
         self._waiting: asyncio.Task[None] | None = None
 
@@ -30,6 +32,7 @@ class Ahead:
             if lease.due_at <= now or lease.due_at <= lease.accepted_at:
                 due.append(one)
             else:
+                self._expected.pop(lease.id, None)
                 heappush(self._held, (lease.due_at, lease.id, lease.epoch, one))
         if due:
             self._start(due)
@@ -56,9 +59,21 @@ class Ahead:
         if due:
             self._start(due)
 
-    def counts(self) -> Counter[str]:
-        """What is held, by kind, without what was cancelled meanwhile."""
-        return Counter(one.lease.kind for *_, one in self._held if not one.ended)
+    def held(self) -> list[Running]:
+        """What is held, without what was cancelled meanwhile."""
+        return [one for *_, one in self._held if not one.ended]
+
+    def expect(self, look: Look, spare: Spare) -> None:
+        """What a look has made ready takes room here before it is claimed: another look must not give it away."""
+        self._expected |= {identifier: (due_at, spare.needs[kind]) for identifier, due_at, kind in look.soon}
+
+    def spare(self, demand: Demand) -> Spare:
+        """Places for jobs ahead of their time, of a worker with this much room."""
+        now = self._clock.now()
+        # What is due by now and has not come was claimed by somebody else, or is no longer ahead of its time.
+        self._expected = {one: (due_at, sorts) for one, (due_at, sorts) in self._expected.items() if due_at > now}
+        held = (sorts_of(one.handler.lane, one.lease.kind) for one in self.held())
+        return spare_of(demand, held, (sorts for _, sorts in self._expected.values()))
 
     def take_back(self) -> list[Running]:
         """What has not been started."""

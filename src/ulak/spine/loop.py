@@ -23,7 +23,7 @@ from ulak.spine.slots import PROMOTE_STRANDED
 from ulak.spine.store import Buffers, Store, Tx
 from ulak.spine.tail import Tail
 from ulak.spine.telemetry import Telemetry
-from ulak.spine.timers import PROMOTE_DUE, SLACK_MILLIS
+from ulak.spine.timers import LOOK_AHEAD, PROMOTE_DUE, SLACK_MILLIS
 from ulak.spine.worker import StopReport, Worker
 
 log = structlog.get_logger("ulak.loop")
@@ -66,6 +66,7 @@ class Loops:
         self._crons = tuple(crons)
         self._prunes = prunes
         self._look_at: int | None = None
+        self._looking = asyncio.Lock()
         self._due = asyncio.Event()
         self._behind = asyncio.Event()
         self._never = asyncio.Event()
@@ -177,7 +178,13 @@ class Loops:
             look_at = await self._promote_slice()
 
     async def _promote_slice(self) -> int | None:
-        return await self._store.submit(PROMOTE_DUE, self.worker.room())
+        async with self._looking:  # one at a time: the next one has to know what this one expects
+            spare = self.worker.spare()
+            if spare is None:
+                return await self._store.submit(PROMOTE_DUE, None)
+            look = await self._store.submit(LOOK_AHEAD, spare)
+            self.worker.ahead.expect(look, spare)
+            return look.again_at
 
     def _timer_pause(self) -> float | None:
         """Until the next one is near. A store that others write to is looked at every second all the same."""

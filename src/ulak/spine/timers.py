@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
 
 from ulak.spine.claim import Demand
 from ulak.spine.job import SUSPECT_LEVEL
@@ -22,51 +26,78 @@ AHEAD_MILLIS = 50
 SLACK_MILLIS = 40
 
 
+Sorts = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Spare:
-    """How many jobs may be taken ahead of their time: half of the room, so that work which is due finds some."""
+    """Places for jobs ahead of their time: how many there are of each sort, and which sorts a kind needs one of."""
 
-    def __init__(self, demand: Demand) -> None:
-        # A rate counts starts, so such a kind is not claimed before it may start.
-        wants = [want for want in demand.wants if want.rate_per_second is None]
-        self._lane_of = {want.kind: want.lane for want in wants}
-        self._kinds = {want.kind: want.room // 2 for want in wants}
-        self._lanes = {lane: room // 2 for lane, room in demand.lanes.items()}
-        self._room = demand.room // 2
-
-    def take(self, kind: str) -> bool:
-        lane = self._lane_of.get(kind)
-        if lane is None or min(self._room, self._kinds[kind], self._lanes[lane]) <= 0:
-            return False
-        self._room -= 1
-        self._kinds[kind] -= 1
-        self._lanes[lane] -= 1
-        return True
+    places: dict[str, int]
+    needs: dict[str, Sorts]
 
 
-def promote_due(tx: Tx, demand: Demand | None = None) -> int | None:
-    """Make a slice of due jobs ready, and with room for them also what is due soon; answers when to look again.
+class Look(NamedTuple):
+    """When to look again, and what was made ready ahead of its time: (id, due_at, kind)."""
 
-    That may be in the past when more are due. Without room it is the next deadline.
-    """
-    ahead, slack = (0, 0) if demand is None else (AHEAD_MILLIS, SLACK_MILLIS)
-    until = tx.now + ahead
+    again_at: int | None
+    soon: list[tuple[int, int, str]]
+
+
+def sorts_of(lane: str, kind: str) -> Sorts:
+    return "all", f"lane {lane}", f"kind {kind}"
+
+
+def spare_of(demand: Demand, held: Iterable[Sorts], expected: Iterable[Sorts] = ()) -> Spare:
+    """Half of a worker's room, counting what it holds and what it is about to hold: due work finds the other half."""
+    rooms = {"all": demand.room} | {f"lane {lane}": room for lane, room in demand.lanes.items()}
+    needs: dict[str, Sorts] = {}
+    for want in demand.wants:
+        if want.rate_per_second is None:  # a rate counts starts, and is spent at the claim
+            rooms[f"kind {want.kind}"] = want.room
+            needs[want.kind] = sorts_of(want.lane, want.kind)
+    here, coming = Counter(chain.from_iterable(held)), Counter(chain.from_iterable(expected))
+    places = {sort: (room + here[sort]) // 2 - here[sort] - coming[sort] for sort, room in rooms.items()}
+    return Spare(places, needs)
+
+
+def promote_due(tx: Tx) -> int | None:
+    """Make a slice of due jobs ready; answers the next deadline, which may be in the past when more are due."""
+    _make_ready(tx, tx.all(sql.find_due, until=tx.now, n=SLICE))
+    return _next_due(tx)
+
+
+def look_ahead(tx: Tx, spare: Spare) -> Look:
+    """Make a slice of due jobs ready, and where there are places to spare also what is due soon."""
+    until = tx.now + AHEAD_MILLIS
     found = tx.all(sql.find_due, until=until, n=SLICE)
     due = [row for row in found if row[7] <= tx.now]
-    if demand is not None:
-        due += _due_soon(found[len(due) :], Spare(demand))
-    _make_ready(tx, due)
-    following: tuple[int] | None = tx.one(sql.next_due)
-    if following is None:
-        return None
-    if following[0] > until:
-        return following[0] - slack
-    more = due and len(found) == SLICE
-    return min(following[0], tx.now if more else until - slack)
+    soon = _due_soon(found[len(due) :], spare)
+    _make_ready(tx, due + soon)
+    again_at = _next_due(tx)
+    if again_at is not None and again_at > until:
+        again_at -= SLACK_MILLIS
+    elif again_at is not None:  # a slice was not enough, or it has to wait for its time, and others must not with it
+        more = (due or soon) and len(found) == SLICE
+        again_at = min(again_at, tx.now if more else until - SLACK_MILLIS)
+    return Look(again_at, [(row[0], row[7], row[1]) for row in soon])
+
+
+def _next_due(tx: Tx) -> int | None:
+    following = tx.one(sql.next_due)
+    return following[0] if following else None
 
 
 def _due_soon(found: list[tuple[Any, ...]], spare: Spare) -> list[tuple[Any, ...]]:
     """A job with a key would keep its slot from one that is due already, and a suspect runs apart: these wait."""
-    return [row for row in found if row[2] is None and not row[6] and spare.take(row[1])]
+    left = dict(spare.places)
+    soon = []
+    for row in found:
+        needs = spare.needs.get(row[1]) if row[2] is None and not row[6] else None
+        if needs is not None and min(left[sort] for sort in needs) > 0:
+            left.update({sort: left[sort] - 1 for sort in needs})
+            soon.append(row)
+    return soon
 
 
 def _make_ready(tx: Tx, due: list[tuple[Any, ...]]) -> None:
@@ -80,6 +111,5 @@ def _make_ready(tx: Tx, due: list[tuple[Any, ...]]) -> None:
         place_due(tx, joining)
 
 
-PROMOTE_DUE: Verb[Demand | None, int | None] = Verb(
-    Line.TIMERS, lambda tx, items: [promote_due(tx, items[0])] * len(items)
-)
+PROMOTE_DUE: Verb[None, int | None] = Verb(Line.TIMERS, lambda tx, items: [promote_due(tx)] * len(items))
+LOOK_AHEAD: Verb[Spare, Look] = Verb(Line.TIMERS, lambda tx, items: [look_ahead(tx, spare) for spare in items])

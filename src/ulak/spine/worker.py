@@ -24,6 +24,7 @@ from ulak.spine.settler import Settler
 from ulak.spine.store import Store, Verb
 from ulak.spine.suspects import Suspects
 from ulak.spine.telemetry import Telemetry
+from ulak.spine.timers import Spare
 from ulak.spine.underway import Running, Underway
 
 log = structlog.get_logger("ulak.worker")
@@ -127,7 +128,7 @@ class Worker:
             self._arrive(ride)  # its callback may still be waiting for its turn
 
     def _ride(self) -> asyncio.Future[Claimed | None] | None:
-        demand = self.room()
+        demand = self._room()
         if demand is None:
             return None
         self._heat.look()
@@ -151,9 +152,14 @@ class Worker:
         self._heat.note(claimed, self._clock.monotonic())
         self._begin(claimed.leases)
 
-    def room(self) -> Demand | None:
+    def _room(self) -> Demand | None:
         """For whatever kind of work may come now; None without room."""
         return None if self._busy() else self._underway.demand(self._store.owner, self._heat.rested())
+
+    def spare(self) -> Spare | None:
+        """Places for jobs that are not due yet."""
+        demand = self._room()
+        return None if demand is None else self.ahead.spare(demand)
 
     def _busy(self) -> bool:
         return self._stopping or self._settler.trouble

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -11,7 +12,10 @@ from hypothesis import strategies as st
 
 from ulak.clock import ManualClock
 from ulak.spine.ahead import Ahead
+from ulak.spine.claim import Demand, Want
+from ulak.spine.handler import Handler
 from ulak.spine.job import Lease
+from ulak.spine.timers import Look, sorts_of, spare_of
 from ulak.spine.underway import Running
 
 
@@ -56,7 +60,7 @@ def track(clock) -> Track:
 async def test_what_is_due_starts_at_once(track: Track):
     ids = track.put(-5, 0)
     assert track.ids == ids
-    assert track.ahead.counts() == {}
+    assert track.ahead.held() == []
 
 
 async def test_the_rest_starts_at_its_millisecond_and_not_before(track: Track):
@@ -125,7 +129,48 @@ async def test_what_has_ended_meanwhile_is_not_counted(track: Track):
     one, other = track.running(10), track.running(10)
     track.ahead.put([one, other])
     one.ended = True
-    assert track.ahead.counts() == {"mail": 1}
+    assert track.ahead.held() == [other]
+
+
+def places(held: int, *wants: Want, room: int = 10, threads: int = 10, expected: int = 0) -> dict[str, int]:
+    """How many of each kind alone may be taken ahead, beside so many mails that are held or expected."""
+    mail = sorts_of("thread", "mail")
+    demand = Demand(1, wants, room, {"async": room, "thread": threads})
+    spare = spare_of(demand, [mail] * held, [mail] * expected)
+    return {kind: min(spare.places[sort] for sort in sorts) for kind, sorts in spare.needs.items()}
+
+
+def test_half_of_the_room_of_the_worker_of_the_lane_and_of_the_kind_is_to_spare():
+    wants = (Want("mail", 100, ()), Want("call", 6, ()), Want("fax", 100, (), lane="thread"), Want("sms", 1, ()))
+    assert places(0, *wants, room=20, threads=8) == {"mail": 10, "call": 3, "fax": 4, "sms": 0}
+
+
+def test_what_is_held_counts_as_part_of_that_half():
+    want = Want("mail", 8, (), lane="thread")
+    assert [places(held, want, room=100)["mail"] for held in (0, 2, 6, 8, 20)] == [4, 3, 1, 0, -6]
+
+
+def test_what_is_expected_is_still_part_of_the_room_and_spoken_for():
+    want = Want("mail", 8, (), lane="thread")
+    assert [places(0, want, room=100, expected=number)["mail"] for number in (0, 3, 4)] == [4, 1, 0]
+
+
+async def test_what_a_look_made_ready_is_expected_until_it_is_claimed_or_due(track: Track):
+    demand = Demand(1, (Want("mail", 10, ()),), 10, {"async": 10})
+    ours, others = track.running(10), track.running(20)
+    ours.handler = Handler("mail", lambda _: None, lane="thread")
+    spare = track.ahead.spare(demand)
+    track.ahead.expect(Look(None, [(one.lease.id, one.lease.due_at, "mail") for one in (ours, others)]), spare)
+    assert (spare.places["all"], track.ahead.spare(demand).places["all"]) == (5, 3)
+    track.ahead.put([ours])
+    assert track.ahead.spare(replace(demand, room=9)).places["all"] == 3
+    track.clock.advance(0.02)
+    await settle_down()
+    assert track.ahead.spare(demand).places["all"] == 5
+
+
+def test_a_kind_with_a_rate_has_nothing_to_spare():
+    assert places(0, Want("mail", 8, (), rate_per_second=5.0)) == {}
 
 
 class HastyClock(ManualClock):
