@@ -79,6 +79,12 @@ def meet(barrier_directory, me, count):
     return me
 
 
+def linger(seconds):
+    """A task that takes its time."""
+    threading.Event().wait(seconds)
+    return seconds
+
+
 def exit_python():
     sys.exit(3)
 

@@ -78,6 +78,17 @@ def test_a_short_task_is_not_stuck_behind_a_long_one_sent_before_it(engine, gate
     long.result()
 
 
+def test_a_task_sent_ahead_does_not_wait_for_a_long_one_while_a_colleague_is_idle(engine, gate):
+    for future in [engine.submit(jobs.linger, 0.004) for _ in range(20)]:
+        future.result()  # the engine learns that one is to be sent ahead
+    long = engine.submit(jobs.hold, gate.started, gate.path)
+    assert [future.result() for future in [engine.submit(jobs.linger, 0.004) for _ in range(20)]] == [0.004] * 20
+    assert not long.done()
+    gate.wait()
+    gate.open()
+    long.result()
+
+
 def test_cpu_workers_use_one_thread_in_numeric_libraries(engine):
     assert engine.submit(jobs.environment, "OMP_NUM_THREADS").result() == "1"
     assert engine.submit(jobs.environment, "OPENBLAS_NUM_THREADS").result() == "1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,22 @@ def test_slow_tasks_are_not_sent_ahead():
     assert decide.ahead(0.5) == 0
     assert decide.ahead(0.000_01) == 200
     assert decide.ahead(0) == 512
+
+
+def test_of_tasks_that_take_milliseconds_one_is_sent_ahead():
+    assert [decide.ahead(pace) for pace in (0.001, 0.0015, 0.003, 0.02, 0.021)] == [2, 1, 1, 1, 0]
+
+
+def test_a_worker_is_asked_for_what_was_sent_ahead_when_it_is_silent_for_longer_than_its_tasks_take():
+    assert decide.ring_at(10.0, None, None) == decide.ring_at(10.0, 0.0001, None) == 10.005
+    assert decide.ring_at(10.0, 0.01, None) == 10.025
+    assert decide.ring_at(10.0, 60.0, None) == 10.05
+
+
+def test_a_worker_is_asked_sooner_when_a_colleague_stays_idle():
+    assert decide.ring_at(10.0, 0.01, 9.0) == 10.005
+    assert decide.ring_at(10.0, 0.01, 10.008) == pytest.approx(10.009)
+    assert decide.ring_at(10.0, 0.01, 10.5) == 10.025
 
 
 def test_pace_rises_at_once_and_falls_slowly():

@@ -8,6 +8,12 @@ from typing import Protocol, TypeVar
 
 _AHEAD_SECONDS = 0.002  # work sent ahead hides the pipe's latency; more would only wait behind a slow task
 _MOST_AHEAD = 512
+_ONE_AHEAD_SECONDS = (
+    0.02  # up to this pace one is sent ahead: a worker that must ask first idles for half a millisecond
+)
+_SILENCE_SECONDS = 0.005  # a worker with work sent ahead that says nothing for longer is suspicious, ...
+_SILENT_PACES = 2.5  # ... unless this is no more than what its tasks take
+_IDLE_SECONDS = 0.001  # a colleague that is idle for longer gets nothing from the line: it could do what was sent ahead
 
 
 class Loaded(Protocol):
@@ -43,7 +49,16 @@ def ahead(pace_seconds: float | None) -> int:
     """How many tasks to send beyond those that run, from how long one takes."""
     if pace_seconds is None:
         return 1
-    return min(_MOST_AHEAD, int(_AHEAD_SECONDS / max(pace_seconds, 1e-6)))
+    if pace_seconds > _ONE_AHEAD_SECONDS:
+        return 0
+    return max(1, min(_MOST_AHEAD, int(_AHEAD_SECONDS / max(pace_seconds, 1e-6))))
+
+
+def ring_at(heard_at: float, pace_seconds: float | None, colleague_idle_since: float | None) -> float:
+    """When to ask a silent worker for what was sent ahead: soon when a colleague has nothing to do."""
+    soon = heard_at + _SILENCE_SECONDS
+    late = max(soon, heard_at + _SILENT_PACES * min(pace_seconds or 0.0, _ONE_AHEAD_SECONDS))
+    return late if colleague_idle_since is None else min(late, max(soon, colleague_idle_since + _IDLE_SECONDS))
 
 
 def new_pace(old: float | None, seconds: float, count: int) -> float:

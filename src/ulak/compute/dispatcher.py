@@ -16,7 +16,7 @@ from signal import SIGKILL
 from time import monotonic
 from typing import Any
 
-from ulak.compute import metrics
+from ulak.compute import decide, metrics
 from ulak.compute.attendant import Attendant
 from ulak.compute.backend import Shutdown
 from ulak.compute.closing import Closing
@@ -28,7 +28,6 @@ from ulak.compute.warden import Warden
 from ulak.compute.work import ASIDE, QUEUED, SENT, Finished, Outcome, Work, tell
 from ulak.errors import Refused, Unavailable
 
-_SILENCE_SECONDS = 0.005  # a worker with work sent ahead that says nothing for longer is asked to return it
 _EVENTS = 64  # per look; the default makes room for a thousand each time
 _dispatchers: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
 
@@ -182,8 +181,9 @@ class Dispatcher(Table):
 
     def _pause(self) -> float:
         """How long to sleep when nothing happens: to the next timer, or until a deep worker's silence is suspicious."""
-        pause = self.timers.pause(monotonic())
-        return _SILENCE_SECONDS if self._deep and pause > _SILENCE_SECONDS else pause
+        now = monotonic()
+        pauses = [self._ring_at(hand) - now for hand in self._deep if not hand.rung]
+        return max(0.0, min([self.timers.pause(now), *pauses]))
 
     def _handle(self, descriptor: int, mask: int, finished: Finished) -> None:
         hand = self._hands.get(descriptor)
@@ -227,7 +227,8 @@ class Dispatcher(Table):
             self._untidy = False
             self._warden.keep_strength(self._wanted)
             for hand in self._deep:
-                self._listen(hand, now)
+                if not hand.rung and now >= self._ring_at(hand):
+                    hand.ring()
             for kind in self._wanted:
                 self.feed(kind)
             waiters = self._admitted()
@@ -236,9 +237,9 @@ class Dispatcher(Table):
         for callback in waiters:
             callback()
 
-    def _listen(self, hand: Hand, now: float) -> None:
-        if not hand.rung and now - hand.heard_at > _SILENCE_SECONDS:
-            hand.ring()
+    def _ring_at(self, hand: Hand) -> float:
+        idle = next(iter(self.idle[hand.kind]), None) if hand.kind is not None else None
+        return decide.ring_at(hand.heard_at, hand.pace, None if idle is None else idle.idle_since)
 
     def _admitted(self) -> list[Callable[[], None]]:
         """Those waiting for room are all called when there is some; who comes too late waits again."""
