@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from random import Random
 from statistics import median
 from typing import Any, TypeVar
 
@@ -59,12 +60,18 @@ class Bench:
 Figures = Callable[[Bench], Iterator[Row]]
 
 
-def alternate(rounds: int, sides: Mapping[str, Callable[[], S]]) -> dict[str, list[S]]:
-    """Measure the sides in turn, round after round, so that a change of the machine's load meets all of them."""
+def alternate(rounds: int, sides: Mapping[str, Callable[[], S]], order: Random | None = None) -> dict[str, list[S]]:
+    """Measure the sides in turn, round after round, so that a change of the machine's load meets all of them.
+
+    With `order`, each round has another one: then nobody always comes after the same neighbour.
+    """
     samples: dict[str, list[S]] = {name: [] for name in sides}
+    names = list(sides)
     for _ in range(rounds):
-        for name, measure_side in sides.items():
-            samples[name].append(measure_side())
+        if order is not None:
+            order.shuffle(names)
+        for name in names:
+            samples[name].append(sides[name]())
     return samples
 
 
