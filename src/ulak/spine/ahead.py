@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 
 from ulak.clock import Clock
 from ulak.spine.claim import Demand
+from ulak.spine.job import Lease
 from ulak.spine.timers import Look, Sorts, Spare, sorts_of, spare_of
 from ulak.spine.underway import Running
+
+
+def _was_deferred(lease: Lease) -> bool:
+    """What never was deferred is not held: the clock that dated it, another process's, may be ahead of this one."""
+    return lease.due_at > lease.accepted_at
 
 
 class Ahead:
@@ -25,19 +31,19 @@ class Ahead:
 
     def put(self, begun: list[Running]) -> None:
         now = self._clock.now()
-        due = []
-        for one in begun:
-            lease = one.lease
-            # What never was deferred is not held: the clock that dated it, another process's, may be ahead of this one.
-            if lease.due_at <= now or lease.due_at <= lease.accepted_at:
-                due.append(one)
-            else:
-                self._expected.pop(lease.id, None)
-                heappush(self._held, (lease.due_at, lease.id, lease.epoch, one))
+        early = {one for one in begun if one.lease.due_at > now and _was_deferred(one.lease)}
+        due = [one for one in begun if one not in early] if early else begun
         if due:
             self._start(due)
-        if len(due) < len(begun):
-            self._wait()
+        if early:
+            self._hold(early)
+
+    def _hold(self, early: Iterable[Running]) -> None:
+        for one in early:
+            lease = one.lease
+            self._expected.pop(lease.id, None)
+            heappush(self._held, (lease.due_at, lease.id, lease.epoch, one))
+        self._wait()
 
     def _wait(self) -> None:
         self._changed.set()
