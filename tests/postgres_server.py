@@ -30,10 +30,9 @@ _END_OTHERS = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
-_FILLED = """
-SELECT relname FROM pg_class
-WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> 'schema_version'
-  AND pg_relation_size(oid) > 0
+_TABLES = """
+SELECT relname, pg_relation_size(oid) > 0 AND relname <> 'schema_version' FROM pg_class
+WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
 """
 _numbers = count()
 
@@ -52,6 +51,7 @@ class Server:
         self._execute(f"CREATE DATABASE {_TEMPLATE}")
         with psycopg.connect(self.address(_TEMPLATE), autocommit=True) as connection:
             migrate_postgres(connection, 0)
+            self._own = {table for table, _ in connection.execute(_TABLES)}
 
     def address(self, database: str) -> str:
         return self._uri.replace("/postgres?", f"/{database}?")
@@ -83,9 +83,11 @@ class Server:
     def _empty(self, name: str) -> None:
         with psycopg.connect(self.address(name), autocommit=True) as connection:
             connection.execute(_END_OTHERS)
-            tables = [table for (table,) in connection.execute(_FILLED)]
-            for table in tables:
-                connection.execute(f"DELETE FROM {table}".encode())
+            for table, is_filled in connection.execute(_TABLES).fetchall():
+                if table not in self._own:  # a test's own: the next one must not find it
+                    connection.execute(f"DROP TABLE {table}".encode())
+                elif is_filled:
+                    connection.execute(f"DELETE FROM {table}".encode())
             connection.execute("ALTER SEQUENCE event_inbox_id_seq RESTART")
 
     def restart(self, mode: str = "immediate") -> None:
