@@ -10,7 +10,8 @@ same of a Python loop is shown beside it. The detail has both by the CPU time th
 
 *IO beside CPU*: the caller, the dispatcher and the IO worker share two cores with two CPU workers that never stop.
 What the machine's scheduler does to anybody in that place is measured too: a plain process that echoes over a pipe
-beside two plain processes that burn. It is shown, and changes nothing about the target.
+beside two plain processes that burn. It is shown, and changes nothing about the target. Both take turns; p99 is that of
+each round, and of those the median.
 
 *Death to rerun* is taken by the task itself: from just before it ends its worker to the first line of its second run.
 With two workers, deaths come one right after another and the rerun goes to the other worker. With one worker the spare
@@ -27,10 +28,11 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from bench import child, report
-from bench.figure import Bench, Row, bounded
+from bench.figure import Bench, Row, alternate, bounded, tails
 from bench.scaling import Scaling, burners, digests, echoed, loop, scaling
 from ulak.compute import Engine, TaskType
 
@@ -48,38 +50,33 @@ def die_once(marker: str) -> float:
     return time.monotonic() - float(note.read_text())
 
 
-def timed(act: Callable[..., None], *arguments: Any) -> float:
+def timed_ms(act: Callable[..., None], *arguments: Any) -> float:
     began = time.perf_counter()
     act(*arguments)
-    return time.perf_counter() - began
+    return (time.perf_counter() - began) * 1e3
 
 
-def io_beside_cpu(trips: int = 500) -> tuple[float, float]:
-    """Milliseconds, p50 and p99, of an IO call and back while every CPU worker is busy."""
+def io_beside_cpu(trips: int) -> list[float]:
+    """Milliseconds of an IO call and back while every CPU worker is busy."""
     with Engine(cpu_workers=2) as engine:
         io = engine.using(task_type=TaskType.IO_BOUND)
         io.submit(now).result()
         load = [engine.submit(loop, 3_000_000) for _ in range(200)]
-        taken = [timed(lambda: io.submit(now).result()) for _ in range(trips)]
+        taken = [timed_ms(lambda: io.submit(now).result()) for _ in range(trips)]
         assert not all(future.done() for future in load), "the CPU was not saturated all the time"
         engine.close(0)
-    return percentiles(taken)
+    return taken
 
 
-def echo_beside_burning(trips: int = 500) -> tuple[float, float]:
+def echo_beside_burning(trips: int) -> list[float]:
     """The same of a plain process's echo, beside two plain processes that burn."""
     with burners(3) as (first, second, echo):
         for pipe in (first, second):
             pipe.send((loop, 400_000, 60.0))
-        taken = [timed(echoed, echo) for _ in range(trips)]
+        taken = [timed_ms(echoed, echo) for _ in range(trips)]
         assert not first.poll(), "the CPU was not saturated all the time"
         assert not second.poll(), "the CPU was not saturated all the time"
-    return percentiles(taken)
-
-
-def percentiles(seconds: list[float]) -> tuple[float, float]:
-    ordered = sorted(seconds)
-    return ordered[len(ordered) // 2] * 1e3, ordered[len(ordered) * 99 // 100] * 1e3
+    return taken
 
 
 def deaths(count: int, workers: int, apart_seconds: float = 0.0) -> tuple[float, float]:
@@ -112,10 +109,16 @@ def rows(bench: Bench) -> Iterator[Row]:
     yield _scaling_row("compute: CPU scaling on 2 workers", found, 1.9)
     found = child.measure(scaling, loop, bench.scaled(400_000, 200_000), bench.scaled(21, 1))
     yield _scaling_row("compute: the same of a Python loop", found)
-    p50, p99 = child.measure(io_beside_cpu, bench.scaled(500, 150))
-    plain50, plain99 = child.measure(echo_beside_burning, bench.scaled(500, 150))
-    yield bounded("compute: IO call beside saturated CPU, p99", "ms", p99, 5, p50=p50)
-    yield bounded("compute: a plain process's echo beside saturated CPU, p99", "ms", plain99, p50=plain50)
+    trips = bench.scaled(500, 150)
+    took = alternate(
+        bench.rounds,
+        {
+            "call": partial(child.measure, io_beside_cpu, trips),
+            "echo": partial(child.measure, echo_beside_burning, trips),
+        },
+    )
+    yield from tails("compute: IO call beside saturated CPU", took["call"], 5)
+    yield from tails("compute: a plain process's echo beside saturated CPU", took["echo"])
     median, longest = child.measure(deaths, bench.scaled(30, 10), 2)
     yield bounded("compute: a worker's death to its task's rerun, longest", "ms", longest, 100, median=median)
     median, longest = child.measure(deaths, bench.scaled(15, 3), 1, 1.5)
