@@ -254,6 +254,7 @@ class Worker:
         self._stopping = True
         self._wake.set()
         probe.reach("stop.before_release")
+        self._store.alight()  # a claim that waits would take along what is handed back now
         self._hand_back(self._runners.take_back() + self.ahead.take_back())
         await self._clock.wait(self._not_claiming, grace_seconds)
         cancelled = 0
