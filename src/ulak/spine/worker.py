@@ -254,9 +254,10 @@ class Worker:
         self._stopping = True
         self._wake.set()
         probe.reach("stop.before_release")
-        self._store.alight()  # a claim that waits would take along what is handed back now
-        self._hand_back(self._runners.take_back() + self.ahead.take_back())
-        await self._clock.wait(self._not_claiming, grace_seconds)
+        waiting = self._runners.take_back() + self.ahead.take_back()
+        self._store.alight()
+        await self._clock.wait(self._not_claiming, grace_seconds)  # or that claim would take what is handed back
+        self._hand_back(waiting)
         cancelled = 0
         if not await self._underway.drained(max(began + grace_seconds - self._clock.monotonic(), 0.0)):
             cancelled = len(self.running)
