@@ -23,12 +23,15 @@ async def test_two_thousand_producers_at_once_are_all_served_and_the_workers_are
 
     async with ulak:
         ids = await asyncio.gather(*(ulak.enqueue("mail.send", n) for n in range(2000)))
-        ids += await asyncio.gather(*(ulak.enqueue("mail.send", n) for n in range(2000)))
+        for _ in range(10):  # a worker takes hundreds at once, so a machine that is busy may need more than one round
+            ids += await asyncio.gather(*(ulak.enqueue("mail.send", n) for n in range(2000)))
+            if done_while_producing > 100:
+                break
         producing = False
         await drain(ulak)
         tally = (await ulak.jobs.tally())["mail.send"]
-    assert len(set(ids)) == 4000
-    assert tally == {"accepted": 4000, "done": 4000}
+    assert len(set(ids)) == len(ids) >= 4000
+    assert tally == {"accepted": len(ids), "done": len(ids)}
     assert done_while_producing > 100
 
 
