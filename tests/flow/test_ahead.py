@@ -9,6 +9,7 @@ import pytest
 from tests.flow.conftest import build
 from ulak import NewJob, Retry, Snooze
 from ulak.clock import to_datetime
+from ulak.spine import probe
 from ulak.testing import advance, drain
 
 SOON = 0.02
@@ -100,6 +101,26 @@ async def test_a_stop_hands_back_what_is_held_and_the_next_start_runs_it_at_its_
         await advance(again, SOON)
         record = await again.jobs.get(job)
     assert (record.status, record.attempt, record.crashes) == ("done", 1, 0)
+
+
+async def test_a_claim_on_its_way_does_not_take_again_what_a_stop_hands_back(sqlite_address, clock, recorder):
+    ulak = build(sqlite_address, clock)
+    recorder.on(ulak, "mail.send")
+    await ulak.open()
+    job = await ulak.enqueue("mail.send", delay_seconds=SOON)
+    await held(ulak, job)
+    stopping = []
+    probe.listen("worker.before_claim", lambda: stopping or stopping.append(asyncio.create_task(ulak.close())))
+    try:
+        ulak.loops.worker.heat_all()
+        while not stopping:
+            await asyncio.sleep(0)
+        report = await stopping[0]
+    finally:
+        probe.clear()
+    assert (report.released, report.left) == (1, ())
+    async with build(sqlite_address, clock, work=False) as look:
+        assert [event.name for event in await look.jobs.events()] == ["accepted", "started", "released"]
 
 
 async def test_a_stop_does_not_report_what_was_cancelled_while_it_was_held_as_released(make, recorder):
