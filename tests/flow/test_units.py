@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
-from ulak import Conflict, Invalid, NewJob
+from ulak import Conflict, Invalid, NewJob, Unavailable
 from ulak.spine.enqueue import enqueue_rows
 from ulak.spine.form import to_rows
 from ulak.spine.query import Query
@@ -122,3 +123,37 @@ async def test_a_caller_that_gives_up_leaves_the_others_of_its_commit_alone(make
         kept = await asyncio.gather(*tasks[1::2])
         present = {record.id for record in await ulak.jobs.list(kind="mail.send", limit=1000)}
         assert set(kept) <= present
+
+
+async def test_what_comes_in_during_a_commit_shares_the_next_one_with_what_that_commit_sets_off(make):
+    ulak, begun, go_on = make(work=False), threading.Event(), threading.Event()
+    served = []
+
+    def hold(tx):
+        begun.set()
+        assert go_on.wait(10)
+
+    async def follow():
+        await ulak.write(hold)
+        await ulak.write(served.append)
+
+    async with ulak:
+        following = asyncio.create_task(follow())
+        await asyncio.to_thread(begun.wait, 10)
+        meanwhile = asyncio.create_task(ulak.write(served.append))
+        for _ in range(20):  # many turns: time enough to call the thread, which is busy
+            await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.gather(following, meanwhile)
+        first, second = served
+        assert first is second  # one transaction
+
+
+async def test_a_close_serves_everything_that_waits_however_many_commits_that_takes(make):
+    ulak = make(work=False)
+    async with ulak:
+        written = [asyncio.ensure_future(ulak.write(note, number)) for number in range(500)]
+        await asyncio.sleep(0)
+    assert await asyncio.gather(*written) == list(range(500))
+    with pytest.raises(Unavailable):
+        await ulak.write(note, 500)

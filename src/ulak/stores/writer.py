@@ -23,8 +23,8 @@ SHARES = {Line.SETTLE: 64, Line.CLAIM: 64, Line.TIMERS: 64, Line.ENQUEUE: 400, L
 
 HANDOVER_BOUND = 50_000
 
-# So many turns of the event loop pass before the thread is woken. After a commit, callers that go on and handlers that
-# end come in within three turns, and so share the next commit.
+# So many turns of the event loop pass before the thread is woken, from the first request or from the answers to the last
+# batch. Callers that go on and handlers that end come in within three turns, and so share the next commit.
 TURNS = 3
 
 
@@ -108,7 +108,7 @@ class Writer:
         self._after_commit = after_commit
         self._lost = lost
         self._wake = threading.Event()
-        self._waking = False
+        self._called = False
         self._closing = False
         self._dead: Exception | None = None
         self._recent_failures = 0
@@ -128,10 +128,14 @@ class Writer:
             raise Refused("the store is too far behind to take more; try again later", retry_after_seconds=1)
         future = self._loop.create_future()
         line.append(Item(verb, value, future))
-        if not self._waking:
-            self._waking = True
-            self._loop.call_soon(self._wake_after, TURNS)
+        self._call()
         return future
+
+    def _call(self) -> None:
+        """Wake the thread soon. Until it has answered it is not called again: what comes in meanwhile waits for it."""
+        if not self._called:
+            self._called = True
+            self._loop.call_soon(self._wake_after, TURNS)
 
     def ride(self, verb: Verb[Any, Any], value: Any) -> asyncio.Future[Any]:
         """Wait without waking the thread, for the first commit that makes something ready."""
@@ -156,7 +160,6 @@ class Writer:
         if turns:
             self._loop.call_soon(self._wake_after, turns - 1)
         else:
-            self._waking = False
             self._wake.set()
 
     def waiting(self) -> int:
@@ -175,9 +178,8 @@ class Writer:
             while True:
                 self._wake.wait()
                 self._wake.clear()
-                while batch := self._take():
+                if batch := self._take():
                     self._serve(batch)
-                # Something may have come in between: who closes wakes this thread once more, so nothing is left behind.
                 if self._closing and not self.waiting():
                     return
         finally:
@@ -303,6 +305,9 @@ class Writer:
                 future.set_exception(answer.error)
             else:
                 future.set_result(answer)
+        self._called = False
+        if self.waiting():
+            self._call()
 
 
 class Raised:
