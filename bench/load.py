@@ -6,7 +6,7 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 SEED = 20240229
 PAYLOAD = {
@@ -14,6 +14,8 @@ PAYLOAD = {
     "text": "".join(random.Random(SEED).choices("abcdefghijklmnopqrstuvwxyz ", k=160)),
 }  # about 200 bytes of JSON
 WARMUP_SECONDS = 0.3
+CLAIMED = 100  # jobs that one measured claim takes
+CLAIMS_PER_SECOND = 40  # then a pause, so that a neighbour who is busy for a second does not meet all of them
 
 
 async def flood(enqueue: Callable[[], Awaitable[object]], producers: int, seconds: float) -> float:
@@ -95,6 +97,14 @@ class Countdown:
         self.left -= 1
         if self.left == 0:
             self.done.set()
+
+
+def spread(claims: int) -> Iterator[int]:
+    """Count claims up, with a pause of a second before each group of them."""
+    for number in range(claims):
+        if number % CLAIMS_PER_SECOND == 0:
+            time.sleep(1)
+        yield number
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

@@ -19,7 +19,16 @@ import structlog
 import uvloop
 
 from bench.child import CONTEXT
-from bench.load import PAYLOAD, SEED, WARMUP_SECONDS, Countdown, flood, produce_jobs
+from bench.load import (
+    CLAIMED,
+    CLAIMS_PER_SECOND,
+    PAYLOAD,
+    SEED,
+    WARMUP_SECONDS,
+    Countdown,
+    flood,
+    produce_jobs,
+)
 from bench.postgres_server import refresh_statistics, settle_down
 from ulak import Job, NewJob, Ulak
 from ulak.cli.process import spare_the_collector
@@ -134,13 +143,13 @@ def claim(place: str, waiting: int, claims: int) -> list[tuple[float, float]]:
         verb = Verb(Line.CLAIM, timed)
         async with ulak:
             for number in range(claims):
-                if number % 40 == 0:
-                    await asyncio.sleep(1)  # so that a neighbour who is busy for a second does not meet all of them
+                if number % CLAIMS_PER_SECOND == 0:
+                    await asyncio.sleep(1)
                 begins = time.perf_counter()
-                demand = Demand(ulak.store.owner, (Want(KIND, 100, (2,)),), 100, {"async": 100})
+                demand = Demand(ulak.store.owner, (Want(KIND, CLAIMED, (2,)),), CLAIMED, {"async": CLAIMED})
                 taken = await ulak.store.submit(verb, demand)
                 took.append(_ms_since(begins))
-                assert len(taken.leases) == 100
+                assert len(taken.leases) == CLAIMED
         return list(zip(inside, took, strict=True))
 
     return uvloop.run(run())

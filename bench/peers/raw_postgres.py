@@ -8,7 +8,8 @@ import time
 
 import psycopg
 
-from bench.load import PAYLOAD, WARMUP_SECONDS
+from bench.load import CLAIMED, PAYLOAD, WARMUP_SECONDS, spread
+from bench.postgres_server import settle_down
 
 SCHEMA = """
 CREATE TABLE job (
@@ -24,6 +25,7 @@ UPDATE job SET state = 1 WHERE id = ANY(ARRAY(
     SELECT id FROM job WHERE state = 0 ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)) RETURNING id, payload
 """
 DELETE = "DELETE FROM job WHERE id = ANY(%s)"
+FILL = "INSERT INTO job (state, payload) SELECT number %% 2, %s FROM generate_series(1, %s) AS number"
 BODY = json.dumps(PAYLOAD).encode()
 Connection = psycopg.Connection[tuple[int, bytes]]
 
@@ -59,6 +61,24 @@ def drain(uri: str, batch: int, jobs: int) -> float:
         begins = time.perf_counter()
         _work(connection, batch, jobs)
         return jobs / (time.perf_counter() - begins)
+
+
+def claim(uri: str, waiting: int, claims: int) -> list[float]:
+    """Milliseconds of each claim of 100, without begin and commit, from a table of which half is ready."""
+    took = []
+    with _open(uri) as connection:
+        _create(connection)
+        connection.execute(FILL, (BODY, waiting))
+        settle_down(uri)
+        cursor = connection.cursor(binary=True)
+        for _ in spread(claims):
+            connection.execute("BEGIN")
+            begins = time.perf_counter()
+            found = cursor.execute(CLAIM, (CLAIMED,), prepare=True).fetchall()
+            took.append((time.perf_counter() - begins) * 1000)
+            connection.execute("COMMIT")
+            assert len(found) == CLAIMED
+    return took
 
 
 def _open(uri: str) -> Connection:

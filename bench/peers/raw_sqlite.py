@@ -8,7 +8,7 @@ import sqlite3
 import time
 from contextlib import closing
 
-from bench.load import PAYLOAD, SEED, WARMUP_SECONDS
+from bench.load import CLAIMED, PAYLOAD, SEED, WARMUP_SECONDS, spread
 
 SCHEMA = """
 CREATE TABLE job (id INTEGER PRIMARY KEY, state INTEGER NOT NULL, payload BLOB NOT NULL);
@@ -44,6 +44,22 @@ def claim_and_delete(path: str, batch: int, jobs: int) -> float:
             connection.executemany(DELETE, [row[:1] for row in rows])
             connection.execute("COMMIT")
         return jobs / (time.perf_counter() - begins)
+
+
+def claim(path: str, waiting: int, claims: int) -> list[float]:
+    """Milliseconds of each claim of 100, without begin and commit, from a table of which half is ready."""
+    took = []
+    with closing(_open(path)) as connection:
+        _insert(connection, 0, waiting)
+        connection.execute("UPDATE job SET state = 2 WHERE id % 2")
+        for _ in spread(claims):
+            connection.execute("BEGIN IMMEDIATE")
+            begins = time.perf_counter()
+            found = connection.execute(CLAIM, (CLAIMED,)).fetchall()
+            took.append((time.perf_counter() - begins) * 1000)
+            connection.execute("COMMIT")
+            assert len(found) == CLAIMED
+    return took
 
 
 def commits(path: str, times: int) -> list[float]:

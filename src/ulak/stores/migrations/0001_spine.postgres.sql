@@ -2,7 +2,7 @@ CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);
 
 -- state: 0 ready, 1 deferred, 2 leased, 3 behind (its key has no free slot), 4 suspect (was running when a process died)
 CREATE TABLE job (
-  id bigint PRIMARY KEY,
+  id bigint,
   kind text COLLATE "C" NOT NULL,
   key text COLLATE "C",
   slots integer NOT NULL,
@@ -22,7 +22,9 @@ CREATE TABLE job (
   continuation text COLLATE "C",
   hold smallint NOT NULL,
   note text,
-  payload bytea NOT NULL
+  payload bytea NOT NULL,
+  -- Being claimed gives a row a second place in the index, so there is room for it: else the claim would split pages.
+  PRIMARY KEY (id) WITH (fillfactor = 50)
 ) WITH (
   -- Every job is written twice and deleted once: leave room on the page, and vacuum early and without pauses.
   fillfactor = 85, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
