@@ -77,11 +77,9 @@ class SteadyClock:
         self._lock = threading.Lock()
         self._at = 0.0
         self._asked: float | None = None  # when it was last asked while the wall is behind; None while it is not
-        self.monotonic = clock.monotonic  # the bound method itself: it is asked several times for every job
-
-    def wall(self) -> int:
-        """What the wall says, steps and all."""
-        return self._clock.now()
+        # The bound methods themselves: they are asked several times for every job.
+        self.monotonic = clock.monotonic
+        self.wall = clock.now  # steps and all
 
     def now(self) -> int:
         wall = self.wall()

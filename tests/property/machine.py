@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from msgspec.structs import replace
 
 from tests.property.driver import Driver, Snapshot, Stored, capacity, pool_of
 from tests.property.model import Ended, Model, Piece, Said, replay

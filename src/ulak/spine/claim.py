@@ -5,8 +5,12 @@ Shares instead of strict priority: an eighth of what is taken rotates over the l
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
 
 from ulak.spine.budget import refund, spend
 from ulak.spine.event import told
@@ -21,8 +25,7 @@ SHARE = 8
 STARTED = Word.STARTED.value
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
+class Want(msgspec.Struct, frozen=True):
     """Room for one kind: how many, at which levels there may be work, and its rate if it has one."""
 
     kind: str
@@ -32,8 +35,7 @@ class Want:
     lane: str = "async"
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(msgspec.Struct, frozen=True):
     """What a worker has room for: per kind, per lane, and in all. A kind that has no work takes no other's room."""
 
     owner: int
@@ -134,9 +136,11 @@ class Claimer:
 
     def _claim_fresh(self, tx: Tx, demand: Demand) -> Claimed:
         """Claim at the levels where this transaction has made something ready, whatever those of the demand are."""
-        hot = sorted(tx.buffers.ready)
-        wants = [replace(want, levels=tuple(prio for kind, prio in hot if kind == want.kind)) for want in demand.wants]
-        return self.claim(tx, replace(demand, wants=tuple(want for want in wants if want.levels)))
+        hot: defaultdict[str, list[int]] = defaultdict(list)
+        for kind, prio in sorted(tx.buffers.ready):
+            hot[kind].append(prio)
+        wants = (replace(want, levels=tuple(hot[want.kind])) for want in demand.wants if want.kind in hot)
+        return self.claim(tx, replace(demand, wants=tuple(wants)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from ulak.spine.store import Line, Tx, Verb
 sql = Queries(__package__)
 
 DETAIL_BYTES = 16_384
-_kind = attrgetter("kind")
+_kind, _epoch, _fence = attrgetter("kind"), attrgetter("epoch"), attrgetter("id", "epoch")
 
 
 class Leased(NamedTuple):
@@ -59,18 +59,16 @@ def _is_plain(one: Settlement) -> bool:
 
 def _finish_simple(tx: Tx, ended: Sequence[Settlement]) -> set[tuple[int, int]]:
     """Where a look at each costs more than a try: fence and keep in one, and look only when not all were taken."""
-    by_epoch: defaultdict[int, dict[int, Settlement]] = defaultdict(dict)
-    for one in ended:
-        by_epoch[one.epoch][one.id] = one
     kept: list[Settlement] = []
-    for epoch, settlements in by_epoch.items():
+    for epoch in set(map(_epoch, ended)):
+        settlements = {one.id: one for one in ended if one.epoch == epoch}
         ids = list(settlements)
         if tx.run(sql.finish_simple, ids=ids, epoch=epoch, now=tx.now) < len(ids):
             ids = [identifier for (identifier,) in tx.all(sql.find_finished, ids=ids)]
         tx.run(sql.delete_jobs, ids=ids)
-        kept += [settlements[identifier] for identifier in ids]
+        kept += map(settlements.__getitem__, ids)
     _note_departure(tx, Word.DONE, kept)
-    return {(one.id, one.epoch) for one in kept}
+    return set(map(_fence, kept))
 
 
 def _finish_plain(tx: Tx, ended: Sequence[Settlement]) -> set[tuple[int, int]]:

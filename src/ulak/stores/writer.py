@@ -23,8 +23,8 @@ SHARES = {Line.SETTLE: 64, Line.CLAIM: 64, Line.TIMERS: 64, Line.ENQUEUE: 400, L
 
 HANDOVER_BOUND = 50_000
 
-# So many turns of the event loop pass before the thread is woken, from the first request or from the answers to the last
-# batch. Callers that go on and handlers that end come in within three turns, and so share the next commit.
+# So many turns of the event loop pass before the thread is woken, from the first request or from the answers to the
+# last batch. Callers that go on and handlers that end come in within three turns, and so share the next commit.
 TURNS = 3
 
 
