@@ -38,7 +38,7 @@ async def _busy(ulak: Ulak) -> bool:
 
 async def _promoted(ulak: Ulak) -> bool:
     """Whether something is due that was put off by what has just ended."""
-    await ulak.loops.promote_due()
+    await ulak.loops.alarm.promote_due()
     return await _busy(ulak)
 
 

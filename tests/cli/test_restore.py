@@ -32,7 +32,7 @@ async def fill(number):
 
 async def work(ran):
     async with with_mail(ran) as made:
-        await made.loops.promote_due()
+        await made.loops.alarm.promote_due()
         await drain(made)
 
 

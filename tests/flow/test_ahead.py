@@ -150,7 +150,7 @@ async def test_the_only_place_of_a_kind_is_left_to_work_that_is_due(make, record
     recorder.on(ulak, "mail.send", concurrency=1)
     async with ulak:
         soon = await ulak.enqueue("mail.send", "soon", delay_seconds=SOON)
-        await ulak.loops.promote_due()
+        await ulak.loops.alarm.promote_due()
         await ulak.enqueue("mail.send", "now")
         await drain(ulak)
         assert recorder.payloads == ["now"]
@@ -164,8 +164,8 @@ async def test_held_jobs_leave_room_for_work_that_is_due(make, recorder):
     recorder.on(ulak, "mail.send", concurrency=10)
     async with ulak:
         await ulak.enqueue_many([NewJob("mail.send", "soon", delay_seconds=SOON)] * 50)
-        await ulak.loops.promote_due()
-        await ulak.loops.promote_due()
+        await ulak.loops.alarm.promote_due()
+        await ulak.loops.alarm.promote_due()
         await ulak.enqueue_many([NewJob("mail.send", "now")] * 20)
         await drain(ulak)
         assert recorder.payloads == ["now"] * 20
@@ -179,7 +179,7 @@ async def test_a_job_of_a_key_that_is_due_does_not_wait_for_one_that_is_due_soon
     recorder.on(ulak, "mail.send")
     async with ulak:
         await ulak.enqueue("mail.send", "soon", key="ada", delay_seconds=SOON)
-        await ulak.loops.promote_due()
+        await ulak.loops.alarm.promote_due()
         await ulak.enqueue("mail.send", "now", key="ada")
         await drain(ulak)
         assert recorder.payloads == ["now"]

@@ -108,7 +108,7 @@ async def test_a_trial_that_is_cancelled_is_followed_by_another(make, recorder):
         recorder.started.clear()
         while not recorder.started.is_set():
             ulak.clock.advance(1)
-            await ulak.loops.promote_due()
+            await ulak.loops.alarm.promote_due()
             await asyncio.sleep(0.001)
         assert await states(ulak) == {"shop": "half-open"}
         await ulak.jobs.cancel(first)

@@ -21,7 +21,7 @@ async def test_a_waiting_job_is_cancelled_at_once_and_never_runs(make, recorder)
         job = await ulak.enqueue("mail.send", delay_seconds=60)
         assert await ulak.jobs.cancel(job) == "cancelled"
         ulak.clock.advance(60)
-        await ulak.loops.promote_due()
+        await ulak.loops.alarm.promote_due()
         await drain(ulak)
         assert (await ulak.jobs.get(job)).status == "cancelled"
         with pytest.raises(IllegalTransition, match="cancelled already"):
@@ -147,7 +147,7 @@ async def test_cancelling_the_head_of_a_key_lets_the_next_one_go(make, recorder)
         await ulak.enqueue("mail.send", 2, key="ada", delay_seconds=1)
         async with nothing_is_claimed(ulak):
             ulak.clock.advance(1)
-            await ulak.loops.promote_due()
+            await ulak.loops.alarm.promote_due()
             assert (await ulak.jobs.get(head)).status == "ready"
             await ulak.jobs.cancel(head)
         await drain(ulak)

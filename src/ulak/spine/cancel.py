@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ulak.spine.departure import Leased, leave
 from ulak.spine.job import LEASED, Word
 from ulak.spine.query import Queries
-from ulak.spine.settle import Leased, leave
 from ulak.spine.store import Line, Tx, Verb
 
 sql = Queries(__package__)

@@ -11,9 +11,9 @@ from cronsim import CronSim, CronSimError
 
 from ulak.clock import to_datetime, to_millis
 from ulak.errors import Invalid
+from ulak.spine.departure import new_row
 from ulak.spine.enqueue import enqueue_owed
 from ulak.spine.query import Queries
-from ulak.spine.settle import new_row
 from ulak.spine.store import Line, Tx, Verb
 
 sql = Queries(__package__)

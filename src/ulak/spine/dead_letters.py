@@ -8,10 +8,11 @@ from datetime import datetime
 from ulak import codec
 from ulak.clock import given_millis
 from ulak.errors import Invalid, NotFound
+from ulak.spine.departure import count_death
 from ulak.spine.enqueue import enqueue_owed
 from ulak.spine.job import READY, Row, Word
 from ulak.spine.query import Queries
-from ulak.spine.settle import count_death, note_entry
+from ulak.spine.settle import note_entry
 from ulak.spine.store import Line, Tx, Verb
 
 sql = Queries(__package__)

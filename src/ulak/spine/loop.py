@@ -12,6 +12,7 @@ from ulak.clock import Clock, SteadyClock
 from ulak.errors import Error
 from ulak.spine import probe
 from ulak.spine.admission import Gate
+from ulak.spine.alarm import Alarm
 from ulak.spine.breaker import Breakers, load_breakers
 from ulak.spine.cron import FIRE_DUE, CronEntry, Tick
 from ulak.spine.handler import Handlers
@@ -23,7 +24,6 @@ from ulak.spine.slots import PROMOTE_STRANDED
 from ulak.spine.store import Buffers, Store, Tx
 from ulak.spine.tail import Tail
 from ulak.spine.telemetry import Telemetry
-from ulak.spine.timers import LOOK_AHEAD, PROMOTE_DUE, SLACK_MILLIS
 from ulak.spine.worker import StopReport, Worker
 
 log = structlog.get_logger("ulak.loop")
@@ -61,13 +61,11 @@ class Loops:
         self.tail = Tail(store, self.watching)
         self.gate = Gate(store, clock, handlers, telemetry)
         self.worker = Worker(store, handlers, clock, telemetry, self.breakers, lanes, concurrency, threads, processes)
+        self.alarm = Alarm(store, clock, self.worker)
         self._rescuer = Rescuer(store, telemetry, lease_seconds, poison_deaths)
         self._ages = ages
         self._crons = tuple(crons)
         self._prunes = prunes
-        self._look_at: int | None = None
-        self._looking = asyncio.Lock()
-        self._due = asyncio.Event()
         self._behind = asyncio.Event()
         self._never = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -85,7 +83,7 @@ class Loops:
         if buffers.ready:
             self.worker.heat(buffers.ready)
         if buffers.due_at is not None:
-            self._look_by(buffers.due_at - SLACK_MILLIS)
+            self.alarm.set(buffers.due_at)
         if buffers.cancelled:
             self.worker.cancel(buffers.cancelled)
         if buffers.behind:
@@ -95,12 +93,6 @@ class Loops:
         for watcher in self._watchers if buffers.events else ():
             watcher.set()
         self.changed.set()
-
-    def _look_by(self, instant: int) -> None:
-        """Something becomes due soon after this."""
-        if self._look_at is None or instant < self._look_at:
-            self._look_at = instant
-            self._due.set()
 
     @contextmanager
     def watching(self) -> Iterator[asyncio.Event]:
@@ -124,7 +116,7 @@ class Loops:
             self.breakers.load(await self._store.read(load_breakers))
             self.worker.cancel(await self._rescuer.beat())
             self._spawn("worker", self.worker.run)
-            self._spawn("timers", self._run_timers)
+            self._spawn("timers", self.alarm.run)
             self._spawn("behind", self._run_behind)
             self._spawn("pruner", self._run_pruner)
             if self._crons:
@@ -161,37 +153,6 @@ class Loops:
         return report
 
     # The loops
-
-    async def _run_timers(self) -> None:
-        while True:
-            probe.reach("timers.before_promote")
-            self._due.clear()
-            self._look_at = None  # so that any deadline which is committed meanwhile is noticed
-            self._look_at = await self._promote_slice()
-            probe.reach("timers.promoted")
-            await self._clock.wait(self._due, self._timer_pause())
-
-    async def promote_due(self) -> None:
-        """Make everything ready that is due now, slice by slice."""
-        look_at = await self._promote_slice()
-        while look_at is not None and look_at <= self._clock.now():
-            look_at = await self._promote_slice()
-
-    async def _promote_slice(self) -> int | None:
-        async with self._looking:  # one at a time: the next one has to know what this one expects
-            spare = self.worker.spare()
-            if spare is None:
-                return await self._store.submit(PROMOTE_DUE, None)
-            look = await self._store.submit(LOOK_AHEAD, spare)
-            self.worker.ahead.expect(look, spare)
-            return look.again_at
-
-    def _timer_pause(self) -> float | None:
-        """Until the next one is near. A store that others write to is looked at every second all the same."""
-        longest = LONGEST_SLEEP_SECONDS
-        if self._look_at is None:
-            return longest
-        return min(max(self._look_at - self._clock.now(), 0) / 1000, longest)
 
     async def _run_behind(self) -> None:
         """Give away slots that nobody holds. Only callers' own transactions leave such keys."""
@@ -247,7 +208,7 @@ class Loops:
             if abs(seen - skew) > CLOCK_STEP_MILLIS:
                 self._telemetry.count("clock_steps", "", "forward" if seen > skew else "back")
                 log.warning("clock_stepped", by_seconds=round((seen - skew) / 1000, 3))
-                self._due.set()
+                self.alarm.look()
             skew = seen
 
     def _skew(self) -> float:

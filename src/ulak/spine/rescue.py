@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ulak.spine.departure import Leased, bury
 from ulak.spine.job import SUSPECT_LEVEL
 from ulak.spine.outcome import Cancel, Settlement
 from ulak.spine.query import Queries
-from ulak.spine.settle import Leased, bury, doubt, settle
+from ulak.spine.settle import doubt, settle
 from ulak.spine.store import Line, Tx, Verb
 
 sql = Queries(__package__)
