@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from types import TracebackType
@@ -14,7 +16,7 @@ from ulak.backoff import Backoff
 from ulak.clock import Clock, SystemClock
 from ulak.compute.cpus import usable_cpus
 from ulak.compute.service import Compute
-from ulak.errors import Conflict, Unavailable
+from ulak.errors import Conflict, Error, Unavailable
 from ulak.notify.service import Notify
 from ulak.rooms import ComputeRoom, NotifyRoom, compute_room, notify_room
 from ulak.settings import Settings, load
@@ -27,7 +29,7 @@ from ulak.spine.jobs import Jobs
 from ulak.spine.lane import Lane, ThreadLane
 from ulak.spine.loop import Loops
 from ulak.spine.pruner import Ages
-from ulak.spine.store import Store, Tx
+from ulak.spine.store import Store, Tx, closing_seconds
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.worker import StopReport
 from ulak.stores.open import make_store
@@ -177,7 +179,7 @@ class Ulak:
         """Stop gracefully: within stop_grace_seconds and stop_cancel_seconds, whatever is running."""
         if self._store is None or self._loops is None:
             return None
-        worker = self.settings.worker
+        worker, began = self.settings.worker, self.clock.monotonic()
         report = await self._loops.stop(worker.stop_grace_seconds, worker.stop_cancel_seconds)
         for lane in self._lanes.values():
             lane.close()
@@ -185,7 +187,10 @@ class Ulak:
         if self._room is not None:
             await self._room.registry.close()
         await self._say_what_is_lost()
-        await self._store.close()
+        left = began + worker.stop_grace_seconds + worker.stop_cancel_seconds - self.clock.monotonic()
+        if not await self._store.close(closing_seconds(self._store, left)):
+            log.error("store_stuck", note="it did not answer in time; what was under way there has an unknown outcome")
+            report = replace(report, stuck=True)
         self._store = self._loops = None
         self.stop_report = report
         log.info(
@@ -199,7 +204,9 @@ class Ulak:
 
     async def _say_what_is_lost(self) -> None:
         """A store in memory forgets what waits: say so, with a count."""
-        if self._address == "memory:":
+        if self._address != "memory:":
+            return
+        with contextlib.suppress(Error):
             counts = (await self.jobs.counts()).values()
             waiting = sum(number for states in counts for number in states.values() if isinstance(number, int))
             if waiting:

@@ -16,8 +16,9 @@ from tests.contract.bench import Bench, sql
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
 from ulak.stores.postgres_arrays import packers
-from ulak.stores.postgres_session import _SETTINGS, connect
+from ulak.stores.postgres_session import _SETTINGS
 from ulak.stores.postgres_tx import PostgresTx
+from ulak.stores.postgres_wires import connect
 
 pytestmark = pytest.mark.postgres
 

@@ -93,8 +93,8 @@ async def _live(ulak: Ulak, until: Until) -> None:
 
 
 def _leave_at_once(ulak: Ulak) -> None:
-    """The stop kept its limit. A handler that would not end must not keep the interpreter waiting after it."""
-    if ulak.stop_report is not None and ulak.stop_report.cancelled:
+    """The stop kept its limit. Whoever would not end, a handler or a store, must not keep the interpreter waiting."""
+    if ulak.stop_report is not None and (ulak.stop_report.cancelled or ulak.stop_report.stuck):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)

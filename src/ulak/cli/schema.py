@@ -26,7 +26,7 @@ def migrate_store(settings: Settings) -> list[int]:
             return migrate_sqlite(connection, now)
     if settings.store == "memory:":
         return []
-    from ulak.stores.postgres_session import connect as connect_postgres
+    from ulak.stores.postgres_wires import connect as connect_postgres
 
     with contextlib.closing(connect_postgres(settings.store)) as session:
         return migrate_postgres(session, now)

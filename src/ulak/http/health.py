@@ -14,6 +14,7 @@ from ulak.http.gauges import Sampler
 from ulak.http.guard import Guard
 from ulak.http.meter import Meter
 from ulak.http.view import View
+from ulak.spine.store import answers
 
 
 class Health(View):
@@ -35,11 +36,13 @@ def router(ulak: Ulak, guard: Guard, meter: Meter, sampler: Sampler) -> APIRoute
 
     @routes.get("/readyz", summary="Can it take work?")
     async def readyz() -> Health:
-        """503 while stopping, without a store, or while the disk is short. Needs no key."""
+        """503 while stopping, while the store is lost or does not answer, or while the disk is short. Needs no key."""
         if guard.stopping:
             raise Unavailable("stopping")
         if ulak.loops.failure is not None:
             raise Unavailable(f"the store is lost: {ulak.loops.failure}")
+        if not answers(ulak.store):
+            raise Unavailable(f"the store has not answered for {ulak.store.silent_seconds():.0f} s")
         if ulak.store.ledger.closed_because is not None:
             raise Unavailable(ulak.store.ledger.closed_because)
         return Health(status="ready")

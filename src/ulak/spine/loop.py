@@ -116,6 +116,7 @@ class Loops:
             self.breakers.load(await self._store.read(load_breakers))
             self.worker.cancel(await self._rescuer.beat())
             self._spawn("worker", self.worker.run)
+            self._spawn("watch", self._run_watch)
             self._spawn("timers", self.alarm.run)
             self._spawn("behind", self._run_behind)
             self._spawn("pruner", self._run_pruner)
@@ -197,12 +198,17 @@ class Loops:
                 for destination in self.breakers.compare(await self._store.read(load_breakers)):
                     log.info("breaker_closed_elsewhere", destination=destination)
 
-    async def _run_upkeep(self) -> None:
-        """Late attempts, the store's own upkeep, and steps of the wall clock."""
-        skew = self._skew()
+    async def _run_watch(self) -> None:
+        """End late attempts. It asks nothing of the store, so one that does not answer can't hold it up."""
         while True:
             await self._clock.wait(self._never, UPKEEP_SECONDS)
             self.worker.watch()
+
+    async def _run_upkeep(self) -> None:
+        """The store's own upkeep, and steps of the wall clock."""
+        skew = self._skew()
+        while True:
+            await self._clock.wait(self._never, UPKEEP_SECONDS)
             await self._store.tend()
             seen = self._skew()
             if abs(seen - skew) > CLOCK_STEP_MILLIS:

@@ -16,14 +16,13 @@ from ulak.spine import probe
 from ulak.spine.breaker import Breakers, save_breakers
 from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Settlement, Snooze
 from ulak.spine.settle import SETTLE
-from ulak.spine.store import Store
+from ulak.spine.store import LAST_SECONDS, Store
 from ulak.spine.telemetry import Telemetry
 
 log = structlog.get_logger("ulak.settler")
 
 BATCH = 200
 PAUSE_SECONDS = 1.0
-LAST_FLUSH_SECONDS = 5.0
 _WORDS: dict[type, str] = {
     Done: "done",
     Retry: "retried",
@@ -114,11 +113,11 @@ class Settler:
         with contextlib.suppress(Error):
             await self._store.write(save_breakers, changed)
 
-    async def close(self) -> None:
-        """Let the last results reach the store, for a bounded time."""
+    async def close(self, seconds: float) -> None:
+        """Let the last results reach the store, for a bounded time. What waits in the store then is still served."""
         self._flush()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=LAST_FLUSH_SECONDS)
+            await asyncio.wait(self._tasks, timeout=min(seconds, LAST_SECONDS))
         self._closed = True
         for task in self._tasks:
             task.cancel()

@@ -24,6 +24,12 @@ S = TypeVar("S")
 Event = tuple[str, list[int], str, Any]
 
 
+# A commit that takes longer than this is a store that does not answer.
+STALL_SECONDS = 2.0
+# So long a store that answers may take at the end for the last results, and again to close, whatever the stop's limit.
+LAST_SECONDS = 5.0
+
+
 class Line(IntEnum):
     """The writer's lines, in the order in which a commit serves them: what is accepted may be claimed at once."""
 
@@ -199,7 +205,14 @@ class Store(Protocol):
 
     async def open(self, listener: Listener) -> None: ...
 
-    async def close(self) -> None: ...
+    async def close(self, seconds: float = LAST_SECONDS) -> bool:
+        """Serve what waits and end, within the time; False when something is stuck in the database and stays behind.
+
+        Whoever has no answer by then gets Unavailable, with the outcome "unknown" if it was under way.
+        """
+
+    def silent_seconds(self) -> float:
+        """For how long a commit has been under way without an answer; 0 when none is."""
 
     def submit(self, verb: Verb[T, R], item: T) -> Awaitable[R]:
         """Queue an item for its verb's line; what it answers is to be awaited and comes after the commit."""
@@ -227,3 +240,12 @@ class Store(Protocol):
 
     def facts(self) -> dict[str, float]:
         """Gauges of the store itself, for /metrics."""
+
+
+def answers(store: Store) -> bool:
+    return store.silent_seconds() < STALL_SECONDS
+
+
+def closing_seconds(store: Store, left: float) -> float:
+    """What the end of a stop may take: what is left of its limit; if that is little, some for a store that answers."""
+    return max(left, LAST_SECONDS if answers(store) else 0.0)

@@ -21,7 +21,7 @@ from ulak.spine.job import Lease
 from ulak.spine.lane import Lane, Runners
 from ulak.spine.outcome import Cancel, Done, Outcome, Release, Retry, Settlement
 from ulak.spine.settler import Settler
-from ulak.spine.store import Store, Verb
+from ulak.spine.store import Store, Verb, closing_seconds
 from ulak.spine.suspects import Suspects
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.timers import Spare
@@ -44,6 +44,7 @@ class StopReport:
     cancelled: int
     left: tuple[int, ...]
     seconds: float
+    stuck: bool = False  # the store did not answer in time: what was under way there has an unknown outcome
 
 
 class Worker:
@@ -264,11 +265,12 @@ class Worker:
             for running in list(self.running):
                 self._interrupt(running, Retry(0.0, "the worker was stopped"))
             await self._underway.drained(cancel_seconds)
-        await self._settler.close()
+        left = began + grace_seconds + cancel_seconds - self._clock.monotonic()
+        await self._settler.close(closing_seconds(self._store, left))
         self._runners.close()
-        left = tuple(dict.fromkeys(running.lease.id for running in self.running))
+        unfinished = tuple(dict.fromkeys(running.lease.id for running in self.running))
         finished = self._finished - finished_before - self._released
-        return StopReport(finished, self._released, cancelled, left, self._clock.monotonic() - began)
+        return StopReport(finished, self._released, cancelled, unfinished, self._clock.monotonic() - began)
 
     def _hand_back(self, waiting: list[Running]) -> None:
         """What was claimed and has not started goes back uncharged."""

@@ -18,7 +18,8 @@ from ulak.spine.query import Queries
 from ulak.stores import sqlite_session
 from ulak.stores.migrate import judge, postgres_version, prepare_postgres
 from ulak.stores.postgres_member import MEMBER_LOCK
-from ulak.stores.postgres_session import Connection, connect, translate
+from ulak.stores.postgres_session import translate
+from ulak.stores.postgres_wires import Connection, connect
 from ulak.stores.seal import Seal, lift_seal, read_seal, set_seal
 
 sql = Queries("ulak.spine")

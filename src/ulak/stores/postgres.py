@@ -16,7 +16,7 @@ from ulak.clock import Clock
 from ulak.errors import Error, Misconfigured, Refused, Unavailable
 from ulak.spine.job import Row
 from ulak.spine.query import Queries
-from ulak.spine.store import Buffers, Ledger, Line, Listener, Tx, Verb
+from ulak.spine.store import LAST_SECONDS, Buffers, Ledger, Line, Listener, Tx, Verb
 from ulak.stores import caller
 from ulak.stores.migrate import prepare_postgres
 from ulak.stores.postgres_clock import DatabaseClock
@@ -27,8 +27,9 @@ from ulak.stores.postgres_loans import Loans
 from ulak.stores.postgres_member import RECOUNT_LOCK, Member
 from ulak.stores.postgres_reader import Reader
 from ulak.stores.postgres_relay import Relay
-from ulak.stores.postgres_session import PostgresSession, connect, translate
+from ulak.stores.postgres_session import PostgresSession, translate
 from ulak.stores.postgres_tx import PostgresTx
+from ulak.stores.postgres_wires import Wires
 from ulak.stores.writer import RUN_UNIT, Writer
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ class PostgresStore:
         lease_seconds: float = 15.0,
         pool_of: Callable[[str], str] = str,
     ) -> None:
-        self._uri = uri
+        self._wires = Wires(uri)
         self.name = _without_password(uri)
         self._clock = DatabaseClock(clock)
         self.clock: Clock = self._clock
@@ -69,9 +70,9 @@ class PostgresStore:
         self.ids = self._member.ids
         self.owner = 0
         self._closing = threading.Event()
-        self._reader = Reader(uri, self._clock, self._credits, self._member)
-        self._herald = Herald(uri, self._clock, self._heard)
-        self._relay = Relay(uri, self._clock, self._moved)
+        self._reader = Reader(self._wires, self._clock, self._credits, self._member)
+        self._herald = Herald(self._wires, self._clock, self._heard)
+        self._relay = Relay(self._wires, self._clock, self._moved)
         self._writers: dict[Line, Writer] = {}
         self._listener: Listener | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -99,7 +100,7 @@ class PostgresStore:
     def _prepare(self) -> list[PostgresSession]:
         sessions: list[PostgresSession] = []
         try:
-            with connect(self._uri) as connection:
+            with self._wires.connect() as connection:
                 prepare_postgres(connection, self.clock.now())
             sessions += [self._session(), self._session()]
             self._join()
@@ -110,11 +111,11 @@ class PostgresStore:
         return sessions
 
     def _session(self) -> PostgresSession:
-        return PostgresSession(self._uri, self._clock, self._credits, self._floors, self._member, self._closing)
+        return PostgresSession(self._wires, self._clock, self._credits, self._floors, self._member, self._closing)
 
     def _join(self) -> None:
         """Take a place among those that share the database."""
-        with connect(self._uri) as connection:
+        with self._wires.connect() as connection:
             self._member.register(connection.cursor(binary=True), self.clock.now())
 
     def _take_name(self) -> None:
@@ -122,15 +123,32 @@ class PostgresStore:
         self.ids, self.owner = self._member.ids, self._member.owner
         self.alight()  # a claim that waits is in the old name
 
-    async def close(self) -> None:
+    async def close(self, seconds: float = LAST_SECONDS) -> bool:
         self._closing.set()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._close_in_order(seconds)
+                return True
+        except TimeoutError:
+            self._hang_up()
+            await self._reader.close(0)
+            return False
+        finally:
+            self._writers = {}
+
+    async def _close_in_order(self, seconds: float) -> None:
         if self._writers:
             await self._writers[Line.CLAIM].close()
             await self._leave()
             await self._writers[Line.UNIT].close()
-            await asyncio.to_thread(self._end_threads)
-        self._writers = {}
-        await asyncio.to_thread(self._reader.close)
+            await asyncio.to_thread(self._end_threads, seconds)
+        await self._reader.close(seconds)
+
+    def _hang_up(self) -> None:
+        """Nobody waits for this server any more; whether it still does what it was asked for, nobody can know."""
+        self._wires.cut()
+        for writer in set(self._writers.values()):
+            writer.give_up()
 
     async def _leave(self) -> None:
         """Give everything back. What can't be given back now, others find when the lease has run out."""
@@ -146,9 +164,9 @@ class PostgresStore:
                 tx.give_credit(pool, number)
         tx.run(sql.delete_owner, id=self.owner)
 
-    def _end_threads(self) -> None:
-        self._relay.close()
-        self._herald.close()
+    def _end_threads(self, seconds: float) -> None:
+        self._relay.close(seconds)
+        self._herald.close(seconds)
 
     # Work
 
@@ -270,12 +288,16 @@ class PostgresStore:
         """Repair: what is free is the bound without live jobs and without what living owners hold."""
         await self.write(_recount, self._credits)
 
+    def silent_seconds(self) -> float:
+        return max((writer.silent_seconds() for writer in set(self._writers.values())), default=0.0)
+
     def facts(self) -> dict[str, float]:
         writers = set(self._writers.values())
         return {
             "commits_total": sum(writer.commits for writer in writers),
             "reruns_total": sum(writer.reruns for writer in writers),
             "handover_depth": sum(writer.waiting() for writer in writers),
+            "silent_seconds": self.silent_seconds(),
             **self._herald.facts,
         }
 

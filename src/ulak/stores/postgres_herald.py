@@ -20,7 +20,7 @@ from ulak import codec
 from ulak.clock import Clock
 from ulak.spine.query import Queries
 from ulak.spine.store import Buffers
-from ulak.stores.postgres_session import Connection, connect_patiently
+from ulak.stores.postgres_wires import Connection, Wires
 from ulak.stores.writer import Fatal
 
 log = structlog.get_logger("ulak.herald")
@@ -68,8 +68,8 @@ def words(buffers: Buffers, room: list[str], *, events: bool) -> list[str]:
 
 
 class Herald:
-    def __init__(self, uri: str, clock: Clock, heard: Callable[[Word], None]) -> None:
-        self._uri = uri
+    def __init__(self, wires: Wires, clock: Clock, heard: Callable[[Word], None]) -> None:
+        self._wires = wires
         self._clock = clock
         self._ending = threading.Event()
         self._heard = heard
@@ -122,19 +122,20 @@ class Herald:
         self._pending_room.update(room)
         self._pending_events |= events
 
-    def close(self) -> None:
+    def close(self, seconds: float) -> None:
         self._ending.set()
         os.write(self._wake_writer, b"!")
-        self._thread.join()
-        os.close(self._wake_reader)
-        os.close(self._wake_writer)
+        self._thread.join(seconds)
+        if not self._thread.is_alive():
+            os.close(self._wake_reader)
+            os.close(self._wake_writer)
 
     # The thread
 
     def _run(self) -> None:
         while not self._ending.is_set():
             try:
-                connection = connect_patiently(self._uri, self._ending)
+                connection = self._wires.connect_patiently(self._ending)
             except Fatal:
                 return
             try:

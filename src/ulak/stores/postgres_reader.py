@@ -2,74 +2,85 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
+from psycopg import Cursor
 
 from ulak.clock import Clock
 from ulak.spine.store import Tx
 from ulak.stores.postgres_credits import Credits
 from ulak.stores.postgres_floors import Floors
 from ulak.stores.postgres_member import Member
-from ulak.stores.postgres_session import Connection, connect, translate
+from ulak.stores.postgres_session import translate
 from ulak.stores.postgres_tx import PostgresTx
+from ulak.stores.postgres_wires import Connection, Wires, hang_up
+from ulak.stores.read_pool import READ_SECONDS, ReadPool
 
 R = TypeVar("R")
 
-CONNECTIONS = 2
-READ_SECONDS = 2.0
-
 
 class Reader:
-    def __init__(self, uri: str, clock: Clock, ledger: Credits, member: Member) -> None:
-        self._uri = uri
+    def __init__(self, wires: Wires, clock: Clock, ledger: Credits, member: Member) -> None:
+        self._wires = wires
         self._clock = clock
         self._credits = ledger
         self._member = member
-        self._pool = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="ulak-read")
+        self._pool = ReadPool()
         self._own = threading.local()
-        self._open: set[Connection] = set()
+        self._idle: set[Connection] = set()
+        self._closed = False
 
     async def read(self, work: Callable[[Tx], R]) -> R:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, work)
+        wire: list[Connection] = []  # on which it waits: who is late must not keep the thread from others
+        return await self._pool.run(lambda: self._read(work, wire), late=lambda: hang_up(wire[-1]) if wire else None)
 
-    def close(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
-        for connection in self._open:
+    async def close(self, seconds: float) -> bool:
+        self._closed = True
+        ended = await self._pool.close(seconds)
+        for connection in self._idle:
             connection.close()
+        return ended
 
-    def _read(self, work: Callable[[Tx], R]) -> R:
+    def _read(self, work: Callable[[Tx], R], wire: list[Connection]) -> R:
         """What only reads may be tried again: on a new connection, if the old one was lost since the last time."""
         try:
             known: Connection | None = getattr(self._own, "connection", None)
             if known is not None:
+                wire.append(known)
                 try:
                     return self._read_on(known, work)
                 except psycopg.OperationalError:
                     if not known.broken:
                         raise
-                    self._open.discard(known)
-            return self._read_on(self._connect(), work)
+            return self._read_on(self._connect(wire), work)
         except psycopg.Error as error:
             raise translate(error) from error
 
-    def _connect(self) -> Connection:
-        connection = self._own.connection = connect(self._uri)
-        self._open.add(connection)
+    def _connect(self, wire: list[Connection]) -> Connection:
+        connection = self._own.connection = self._wires.connect()
+        wire.append(connection)
         connection.execute(f"SET statement_timeout = {round(READ_SECONDS * 1000)}; SET jit = off".encode())
         return connection
 
     def _read_on(self, connection: Connection, work: Callable[[Tx], R]) -> R:
-        cursor = connection.cursor(binary=True)
+        self._idle.discard(connection)
+        try:
+            return self._read_in_transaction(connection.cursor(binary=True), work)
+        finally:
+            if self._closed:
+                connection.close()
+            elif not connection.broken:
+                self._idle.add(connection)
+
+    def _read_in_transaction(self, cursor: Cursor[tuple[Any, ...]], work: Callable[[Tx], R]) -> R:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:
             tx = PostgresTx(cursor, self._clock.now(), self._member.ids, self._credits, Floors())
             tx.begun = True
             return work(tx)
         finally:
-            if not connection.broken:
+            if not cursor.connection.broken:
                 cursor.execute("ROLLBACK")

@@ -14,7 +14,8 @@ import structlog
 from ulak.clock import Clock
 from ulak.spine.query import Queries
 from ulak.stores.postgres_member import RELAY_LOCK
-from ulak.stores.postgres_session import TOKEN_KEPT_MILLIS, Connection, connect_patiently
+from ulak.stores.postgres_session import TOKEN_KEPT_MILLIS
+from ulak.stores.postgres_wires import Connection, Wires
 from ulak.stores.writer import Fatal
 
 log = structlog.get_logger("ulak.relay")
@@ -32,8 +33,8 @@ _LATE = 1000  # so far below the newest block a quick pass looks
 
 
 class Relay:
-    def __init__(self, uri: str, clock: Clock, moved: Callable[[], None]) -> None:
-        self._uri = uri
+    def __init__(self, wires: Wires, clock: Clock, moved: Callable[[], None]) -> None:
+        self._wires = wires
         self._clock = clock
         self._ending = threading.Event()
         self._moved = moved
@@ -49,16 +50,16 @@ class Relay:
     def wake(self) -> None:
         self._wake.set()
 
-    def close(self) -> None:
-        """Number what is left, then end the thread."""
+    def close(self, seconds: float) -> None:
+        """Number what is left, then end the thread, if the database lets it."""
         self._ending.set()
         self._wake.set()
-        self._thread.join()
+        self._thread.join(seconds)
 
     def _run(self) -> None:
         while not self._ending.is_set():
             try:
-                connection = connect_patiently(self._uri, self._ending)
+                connection = self._wires.connect_patiently(self._ending)
             except Fatal:
                 return
             try:

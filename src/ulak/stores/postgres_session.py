@@ -16,18 +16,16 @@ from ulak.errors import Conflict, Invalid, Unavailable
 from ulak.spine.event import to_block
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
-from ulak.stores import postgres_arrays
 from ulak.stores.postgres_clock import DatabaseClock
 from ulak.stores.postgres_credits import Credits
 from ulak.stores.postgres_floors import Floors
 from ulak.stores.postgres_member import Member
 from ulak.stores.postgres_tx import Contended, PostgresTx
+from ulak.stores.postgres_wires import Connection, Wires
 from ulak.stores.writer import BatchFailed, CommitUnknown, Fatal, SessionLost
 
 log = structlog.get_logger("ulak.postgres")
 sql = Queries("ulak.spine")
-
-Connection = psycopg.Connection[tuple[Any, ...]]
 
 # A plan that was made while the queue was empty must still be right when it is full, so the planner has one choice. As
 # older servers price what is off as very expensive, they would compile every statement (jit).
@@ -44,37 +42,23 @@ FROM pg_stat_activity WHERE pid = pg_backend_pid()
 """
 _END_BACKEND = "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 
-FIRST_PAUSE_SECONDS = 0.02
-LONGEST_PAUSE_SECONDS = 1.0
 LOCK_WAITS = (
     3  # so many times a batch is run again for a lock that it waited for in vain; then each item answers for itself
 )
 TOKEN_KEPT_MILLIS = 3_600_000
 
 
-def connect(uri: str) -> Connection:
-    connection = psycopg.connect(uri, autocommit=True, connect_timeout=5, application_name="ulak")
-    postgres_arrays.register(connection)
-    return connection
-
-
-def connect_patiently(uri: str, closing: threading.Event) -> Connection:
-    """Connect with growing pauses for as long as it takes; raises Fatal when the store closes meanwhile."""
-    pause = FIRST_PAUSE_SECONDS
-    while True:
-        try:
-            return connect(uri)
-        except psycopg.OperationalError as error:
-            if closing.wait(pause):
-                raise Fatal(f"the database can't be reached: {error}") from error
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
-
-
 class PostgresSession:
     def __init__(
-        self, uri: str, clock: DatabaseClock, ledger: Credits, floors: Floors, member: Member, closing: threading.Event
+        self,
+        wires: Wires,
+        clock: DatabaseClock,
+        ledger: Credits,
+        floors: Floors,
+        member: Member,
+        closing: threading.Event,
     ) -> None:
-        self._uri = uri
+        self._wires = wires
         self._clock = clock
         self._credits = ledger
         self._floors = floors
@@ -85,7 +69,7 @@ class PostgresSession:
         self._tx: PostgresTx | None = None
         self._contended: set[str] = set()
         self._lock_waits = 0
-        self._adopt(connect(uri))
+        self._adopt(wires.connect())
 
     def _adopt(self, connection: Connection) -> None:
         self._connection = connection
@@ -199,7 +183,7 @@ class PostgresSession:
         log.warning("database_lost")
         before = self._backend
         while True:
-            connection = connect_patiently(self._uri, self._closing)
+            connection = self._wires.connect_patiently(self._closing)
             try:
                 self._adopt(connection)
                 self._end_backend(*before)

@@ -18,7 +18,7 @@ from ulak.errors import Conflict, Misconfigured, Unavailable
 from ulak.ids import Ids
 from ulak.spine.job import Row
 from ulak.spine.query import Queries
-from ulak.spine.store import Buffers, Ledger, Line, Listener, Tx, Verb
+from ulak.spine.store import LAST_SECONDS, Buffers, Ledger, Line, Listener, Tx, Verb
 from ulak.stores.ballast import Ballast
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import prepare_sqlite
@@ -97,7 +97,7 @@ class SqliteStore:
             self.ledger.load(connection.execute(sql.count_live.sqlite))
         finally:
             connection.close()
-        session = SqliteSession(self.connect, self.clock, self.ledger)
+        session = SqliteSession(self.connect, self.clock, self.ledger, self._let_go)
         self._clock.not_before(session.last_now)
         self.ids = session.ids
         self.owner = self.ids.take(self.clock.now())
@@ -109,14 +109,29 @@ class SqliteStore:
         if self._listener is not None:
             self._listener.committed(buffers, [pool for pool, number in buffers.room.items() if number > 0])
 
-    async def close(self) -> None:
-        await asyncio.to_thread(self._readers.close)  # first: whoever writes and closes last empties the WAL
-        if self._writer is not None:
-            await self._writer.close()
-            self._writer = None
+    async def close(self, seconds: float = LAST_SECONDS) -> bool:
+        writer, self._writer = self._writer, None
+        if writer is None:
+            self._let_go()
+            return True
+        try:
+            async with asyncio.timeout(seconds):
+                # Readers first: whoever writes and closes last empties the WAL.
+                readers_ended = await self._readers.close(seconds / 2)
+                await writer.close()
+                return readers_ended
+        except TimeoutError:
+            writer.give_up()
+            return False
+
+    def _let_go(self) -> None:
+        """When the writer has ended, and not before: a commit in which it is stuck may still reach the file."""
         self._lock.release()
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def silent_seconds(self) -> float:
+        return 0.0 if self._writer is None else self._writer.silent_seconds()
 
     def submit(self, verb: Verb[T, R], item: T) -> Awaitable[R]:
         if self._writer is None:
@@ -174,4 +189,5 @@ class SqliteStore:
             "commits_total": self._writer.commits if self._writer else 0,
             "reruns_total": self._writer.reruns if self._writer else 0,
             "handover_depth": self._writer.waiting() if self._writer else 0,
+            "silent_seconds": self.silent_seconds(),
         }

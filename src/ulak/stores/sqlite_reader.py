@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
 from ulak.clock import Clock
 from ulak.spine.store import Tx
+from ulak.stores.read_pool import READ_SECONDS, ReadPool
 from ulak.stores.sqlite_session import translate
 
 R = TypeVar("R")
 
-READ_SECONDS = 2.0
-_THREADS = 2
 _CHECK_DEADLINE_EVERY = 10_000  # virtual machine steps
 
 
@@ -35,12 +32,12 @@ class Readers:
         self._path = path
         self._clock = clock
         self._make_tx = make_tx
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="ulak-read")
+        self._pool = ReadPool()
         self._own = threading.local()
         self._open: list[sqlite3.Connection] = []
 
     async def read(self, work: Callable[[Tx], R]) -> R:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, work)
+        return await self._pool.run(lambda: self._read(work))
 
     def _read(self, work: Callable[[Tx], R]) -> R:
         connection = self._connection()
@@ -63,7 +60,10 @@ class Readers:
             self._open.append(found)
         return found
 
-    def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+    async def close(self, seconds: float) -> bool:
+        """False when a read is stuck; the connections then go with the process."""
+        if not await self._pool.close(seconds):
+            return False
         for connection in self._open:
             connection.close()
+        return True

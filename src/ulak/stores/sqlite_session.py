@@ -22,8 +22,11 @@ _FSYNC_FAILED = {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC}
 class SqliteSession:
     """The writing connection."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection], clock: Clock, ledger: Ledger) -> None:
+    def __init__(
+        self, connect: Callable[[], sqlite3.Connection], clock: Clock, ledger: Ledger, let_go: Callable[[], None]
+    ) -> None:
         self._connect = connect
+        self._let_go = let_go
         self._clock = clock
         self._ledger = ledger
         self._token = 0
@@ -142,7 +145,10 @@ class SqliteSession:
         raise BatchFailed(error)
 
     def close(self) -> None:
-        self._connection.close()
+        try:
+            self._connection.close()
+        finally:
+            self._let_go()
 
 
 def translate(error: Exception) -> Exception:

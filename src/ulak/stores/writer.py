@@ -7,6 +7,7 @@ A commit whose fate is not known is looked up by its token after the session was
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ulak.clock import SystemClock
 from ulak.errors import Refused, Unavailable
 from ulak.spine import probe
 from ulak.spine.store import Buffers, Line, Tx, Verb
@@ -110,6 +112,11 @@ class Writer:
         self._wake = threading.Event()
         self._called = False
         self._closing = False
+        self._given_up = False
+        self._taking = threading.Lock()
+        self._batch: list[Item] = []
+        self._since: float | None = None
+        self._ended = asyncio.Event()
         self._dead: Exception | None = None
         self._recent_failures = 0
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -165,13 +172,31 @@ class Writer:
     def waiting(self) -> int:
         return sum(map(len, self._lines.values()))
 
+    def silent_seconds(self) -> float:
+        """For how long the batch that is under way has waited for the database; 0 when there is none."""
+        since = self._since
+        return 0.0 if since is None else SystemClock.monotonic() - since
+
     async def close(self) -> None:
-        """Serve what waits, then end the thread."""
+        """Serve what waits, then end the thread. That takes as long as the database does: see `give_up`."""
         self._closing = True
         self.alight()
         self._wake.set()
-        while self._thread.is_alive():
-            await asyncio.to_thread(self._thread.join, 0.5)
+        await self._ended.wait()
+
+    def give_up(self) -> None:
+        """Leave the thread behind where it is stuck: all who wait are told, and it begins nothing any more."""
+        self._closing = True
+        with self._taking:
+            self._given_up = True
+            untouched = [item for line in self._lines.values() for item in line]
+            for line in self._lines.values():
+                line.clear()
+        self.alight()
+        self._wake.set()
+        _refuse(untouched, "the store was closed before it came to this; nothing was kept", "no")
+        stuck = "the store was closed while the database did not answer; look whether this was kept"
+        _refuse(self._batch, stuck, "unknown")
 
     def _run(self) -> None:
         try:
@@ -180,16 +205,22 @@ class Writer:
                 self._wake.clear()
                 if batch := self._take():
                     self._serve(batch)
-                if self._closing and not self.waiting():
+                    self._since = None
+                if self._given_up or (self._closing and not self.waiting()):
                     return
         finally:
             self._session.close()
+            self._tell(self._ended.set)
 
     def _take(self) -> list[Item]:
-        batch: list[Item] = []
-        for line, waiting in self._lines.items():
-            batch += [waiting.popleft() for _ in range(min(len(waiting), SHARES[line]))]
-        return batch
+        with self._taking:
+            if self._given_up:
+                return []
+            batch: list[Item] = []
+            for line, waiting in self._lines.items():
+                batch += [waiting.popleft() for _ in range(min(len(waiting), SHARES[line]))]
+            self._batch, self._since = batch, SystemClock.monotonic() if batch else None
+            return batch
 
     def _serve(self, batch: list[Item]) -> None:
         if self._dead is not None:
@@ -200,7 +231,7 @@ class Writer:
             buffers = self._commit(batch)
         except Fatal as error:
             self._dead = error
-            self._loop.call_soon_threadsafe(self._lost, error)
+            self._tell(self._lost, error)
             self._answer(
                 batch, None, Unavailable(f"the store failed: {error}; start the process again", outcome="unknown")
             )
@@ -218,6 +249,8 @@ class Writer:
     def _commit(self, batch: list[Item]) -> Buffers:
         """Run the batch to a known end, whatever happens to the session on the way."""
         for _ in range(20):
+            if self._given_up:
+                break
             try:
                 return self._attempt(batch)
             except CommitUnknown:
@@ -226,7 +259,8 @@ class Writer:
                     return Buffers() if self._tx is None else self._tx.buffers
             except SessionLost:
                 self._session.reopen()
-        raise Fatal("the database went away twenty times during one batch")
+        why = "the store was closed" if self._given_up else "the database went away twenty times during one batch"
+        raise Fatal(why)
 
     _tx: Tx | None = None
 
@@ -290,7 +324,13 @@ class Writer:
         return RuntimeError(f"the unit raised {error!r}")
 
     def _answer(self, batch: list[Item], buffers: Buffers | None, error: Exception | None) -> None:
-        self._loop.call_soon_threadsafe(self._resolve, batch, buffers, error)
+        self._tell(self._resolve, batch, buffers, error)
+
+    def _tell(self, call: Callable[..., None], *args: Any) -> None:
+        """On the event loop; a thread that was left behind has nobody to tell, and perhaps no loop."""
+        if not self._given_up:
+            with contextlib.suppress(RuntimeError):  # given up, and closed, in this very moment
+                self._loop.call_soon_threadsafe(call, *args)
 
     def _resolve(self, batch: list[Item], buffers: Buffers | None, error: Exception | None) -> None:
         if buffers is not None:
@@ -317,6 +357,12 @@ class Raised:
 
     def __init__(self, error: Exception) -> None:
         self.error = error
+
+
+def _refuse(items: list[Item], why: str, outcome: str) -> None:
+    for item in items:
+        if not item.future.done():
+            item.future.set_exception(Unavailable(why, outcome=outcome))
 
 
 def _by_verb(batch: list[Item]) -> dict[Verb[Any, Any], list[Item]]:

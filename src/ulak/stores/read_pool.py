@@ -1,0 +1,42 @@
+"""The threads that read beside the writers, and how long one waits for them at most."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from ulak.errors import Unavailable
+
+R = TypeVar("R")
+
+THREADS = 2
+READ_SECONDS = 2.0  # for the database's part of it
+ANSWER_SECONDS = 5.0  # for all of it, from the question to the answer
+
+
+class ReadPool:
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="ulak-read")
+        self._under_way: set[Future[Any]] = set()
+
+    async def run(self, read: Callable[[], R], late: Callable[[], None] = lambda: None) -> R:
+        """What the read answers; if that takes too long, Unavailable, and `late` may see to the thread."""
+        future = self._pool.submit(read)
+        self._under_way.add(future)
+        future.add_done_callback(self._under_way.discard)
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS) as patience:
+                return await asyncio.wrap_future(future)
+        except TimeoutError:
+            if not patience.expired():  # the read itself raised it
+                raise
+            late()
+            raise Unavailable(f"the database has not answered within {ANSWER_SECONDS:.0f} s; try again later") from None
+
+    async def close(self, seconds: float) -> bool:
+        """Let what is being read come to its end; False when it does not within the time."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        under_way = [asyncio.wrap_future(future) for future in self._under_way]
+        return not under_way or not (await asyncio.wait(under_way, timeout=seconds))[1]
