@@ -180,6 +180,28 @@ async def test_who_reads_is_told_when_the_database_does_not_answer_and_can_read_
         assert await ulak.jobs.counts() == {}
 
 
+@pytest.mark.postgres
+@pytest.mark.skipif(not POSTGRES, reason="there is no PostgreSQL server to test with")
+async def test_processes_do_not_declare_one_another_dead_after_a_stall_longer_than_the_lease(tmp_path, clock, recorder):
+    with contextlib.contextmanager(address_of)("postgres", tmp_path) as database:
+        one, other = build(database, clock), build(database, clock, work=False)
+        recorder.on(one, "mail.send")
+        recorder.release = asyncio.Event()
+        async with one, other:
+            job = await one.enqueue("mail.send")
+            await recorder.started.wait()
+            for task in one.loops._tasks + other.loops._tasks:
+                if task.get_name() == "ulak-heartbeat":
+                    task.cancel()  # here the test says who beats when
+            clock.advance(one.settings.spine.lease_seconds + 1)
+            await other.loops._rescuer.beat()
+            await one.loops._rescuer.beat()
+            await other.loops._rescuer.beat()
+            record = await other.jobs.get(job)
+            recorder.release.set()
+    assert (record.status, record.crashes) == ("running", 0)
+
+
 @pytest.mark.usefixtures("_brief_end")
 async def test_a_stop_keeps_its_limit_while_a_read_hangs(kept):
     over = threading.Event()

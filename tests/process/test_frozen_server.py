@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from ulak.stores import read_pool
 pytestmark = pytest.mark.postgres
 
 PRODUCERS = 20
+PATIENCE_SECONDS = 10  # a connection that is being made takes up to 5 s to fail
 BRIEF = {"stop_grace_seconds": 0.1, "stop_cancel_seconds": 0.1}
 
 
@@ -59,6 +61,11 @@ def frozen(pids):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
+
+
+def threads_of(ulak) -> list[threading.Thread]:
+    store = ulak.store
+    return [owner._thread for owner in (*writers_of(ulak), store._herald, store._relay)]
 
 
 class Load:
@@ -107,6 +114,14 @@ class Load:
         assert {job for job, times in self.ran.items() if times > 1} <= self.uncertain
 
 
+async def reads(ulak):
+    """Until a read is answered."""
+    while True:
+        with contextlib.suppress(Unavailable):
+            assert await ulak.jobs.counts() == {}
+            return
+
+
 async def stalled(ulak):
     while seam.answers(ulak.store):
         await asyncio.sleep(0.005)
@@ -136,10 +151,16 @@ async def test_who_reads_is_told_and_reads_again_when_it_goes_on(database):
     async with build(database, None, work=False) as ulak:
         with frozen(server_processes()), pytest.raises(Unavailable, match="has not answered"):
             await ulak.jobs.counts()
-        while True:
-            with contextlib.suppress(Unavailable):
-                assert await ulak.jobs.counts() == {}
-                break
+        await reads(ulak)
+
+
+async def test_a_reader_whose_backend_is_frozen_goes_on_with_a_new_one(database):
+    async with build(database, None, work=False) as ulak:
+        backends = [connection.info.backend_pid for connection in ulak.store._reader._idle]
+        assert backends
+        with frozen(backends):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await reads(ulak)
 
 
 @pytest.mark.parametrize("which", [lambda _: server_processes(), backend_of], ids=["the server", "one backend"])
@@ -150,8 +171,12 @@ async def test_a_stop_keeps_its_limit_and_no_accepted_job_is_lost_or_silently_ru
     async with load.pressing():
         with frozen(which(ulak)):
             await stalled(ulak)
+            threads = threads_of(ulak)
             report = await ulak.close()
             assert report.stuck
+            for thread in threads:  # the server is still frozen: nobody waits for it any more
+                await asyncio.to_thread(thread.join, PATIENCE_SECONDS)
+            assert not any(thread.is_alive() for thread in threads)
     assert set(load.outcomes) <= {"unknown", "no"}
     again = build(database, None, spine={"lease_seconds": 1})
     load.take(again)

@@ -36,11 +36,13 @@ class Pulse:
 
 def _beat(tx: Tx, beat: Beat) -> Pulse:
     lease_at = tx.now + beat.lease_millis
-    renewed = beat.shared and tx.run(sql.beat_owner, id=beat.owner, lease_at=lease_at)
     leases = {owner: lease_at for owner, _, _, _, lease_at in tx.all(sql.list_owners)}
+    renewed = beat.shared and tx.run(sql.beat_owner, id=beat.owner, lease_at=lease_at)
     # A holder of work without a row of its own is gone as well: its row may have been removed first.
     holders = {owner for (owner,) in tx.all(sql.find_leaseholders)} | set(leases)
     gone = {owner for owner in holders if leases.get(owner, 0) < tx.now and owner != beat.owner}
+    if leases.get(beat.owner, tx.now) < tx.now:  # the store stood still for everybody: others may renew theirs first
+        gone.clear()
     cancelled = [identifier for (identifier,) in tx.all(sql.find_cancelled, owner=beat.owner)]
     return Pulse(lease_at if renewed else None, sorted(gone), cancelled)
 
