@@ -36,7 +36,6 @@ def database():
 def _impatient(monkeypatch):
     monkeypatch.setattr(seam, "STALL_SECONDS", 0.3)
     monkeypatch.setattr(seam, "LAST_SECONDS", 0.3)
-    monkeypatch.setattr(read_pool, "ANSWER_SECONDS", 0.3)
 
 
 def server_processes() -> list[int]:
@@ -147,17 +146,21 @@ async def test_what_was_accepted_runs_once_when_it_goes_on(database, which):
     assert tally["accepted"] == tally["done"] == len(load.accepted)
 
 
-async def test_who_reads_is_told_and_reads_again_when_it_goes_on(database):
+async def test_who_reads_is_told_and_reads_again_when_it_goes_on(database, monkeypatch):
     async with build(database, None, work=False) as ulak:
+        monkeypatch.setattr(read_pool, "ANSWER_SECONDS", 0.3)
         with frozen(server_processes()), pytest.raises(Unavailable, match="has not answered"):
             await ulak.jobs.counts()
         await reads(ulak)
 
 
-async def test_a_reader_whose_backend_is_frozen_goes_on_with_a_new_one(database):
+async def test_a_reader_whose_backend_is_frozen_goes_on_with_a_new_one(database, monkeypatch):
     async with build(database, None, work=False) as ulak:
+        all_there = threading.Barrier(read_pool.THREADS)
+        await asyncio.gather(*(ulak.store.read(lambda _: all_there.wait(10)) for _ in range(read_pool.THREADS)))
         backends = [connection.info.backend_pid for connection in ulak.store._reader._idle]
-        assert backends
+        assert len(backends) == read_pool.THREADS
+        monkeypatch.setattr(read_pool, "ANSWER_SECONDS", 0.3)
         with frozen(backends):
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await reads(ulak)
