@@ -21,7 +21,7 @@ from ulak.clock import Clock
 from ulak.spine.query import Queries
 from ulak.spine.store import Buffers
 from ulak.stores.postgres_wires import Connection, Wires
-from ulak.stores.writer import Fatal
+from ulak.stores.session import Fatal
 
 log = structlog.get_logger("ulak.herald")
 sql = Queries("ulak.spine")

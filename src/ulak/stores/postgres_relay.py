@@ -16,7 +16,7 @@ from ulak.spine.query import Queries
 from ulak.stores.postgres_member import RELAY_LOCK
 from ulak.stores.postgres_session import TOKEN_KEPT_MILLIS
 from ulak.stores.postgres_wires import Connection, Wires
-from ulak.stores.writer import Fatal
+from ulak.stores.session import Fatal
 
 log = structlog.get_logger("ulak.relay")
 sql = Queries("ulak.spine")

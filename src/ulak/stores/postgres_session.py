@@ -22,7 +22,7 @@ from ulak.stores.postgres_floors import Floors
 from ulak.stores.postgres_member import Member
 from ulak.stores.postgres_tx import Contended, PostgresTx
 from ulak.stores.postgres_wires import Connection, Wires
-from ulak.stores.writer import BatchFailed, CommitUnknown, Fatal, SessionLost
+from ulak.stores.session import BatchFailed, CommitUnknown, Fatal, SessionLost
 
 log = structlog.get_logger("ulak.postgres")
 sql = Queries("ulak.spine")

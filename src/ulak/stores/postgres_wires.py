@@ -12,7 +12,7 @@ from weakref import WeakSet
 import psycopg
 
 from ulak.stores import postgres_arrays
-from ulak.stores.writer import Fatal
+from ulak.stores.session import Fatal
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

@@ -11,8 +11,8 @@ from ulak.ids import Ids, made_at
 from ulak.spine.event import to_block
 from ulak.spine.query import Queries
 from ulak.spine.store import Ledger, Tx
+from ulak.stores.session import BatchFailed, CommitUnknown, Fatal
 from ulak.stores.sqlite_tx import SqliteTx
-from ulak.stores.writer import BatchFailed, CommitUnknown, Fatal
 
 sql = Queries("ulak.spine")
 

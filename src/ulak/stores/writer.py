@@ -1,8 +1,4 @@
-"""The writer: one thread and one session that serves lines of waiting units, many to a commit.
-
-A batch runs bare; when a unit raises, the batch is rolled back and run again with each item alone behind a savepoint.
-A commit whose fate is not known is looked up by its token after the session was opened anew.
-"""
+"""The writer: one thread and one session that serves lines of waiting units, many to a commit."""
 
 from __future__ import annotations
 
@@ -11,14 +7,14 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
-
-import msgspec
+from typing import Any
 
 from ulak.clock import SystemClock
 from ulak.errors import Refused, Unavailable
 from ulak.spine import probe
 from ulak.spine.store import Buffers, Line, Tx, Verb
+from ulak.stores.batch import Batches, Item, Raised
+from ulak.stores.session import BatchFailed, Fatal, Session
 
 # What one commit may carry of each line: enough to share a sync, little enough that nobody waits long.
 SHARES = {Line.SETTLE: 64, Line.CLAIM: 64, Line.TIMERS: 64, Line.ENQUEUE: 400, Line.UNIT: 64}
@@ -28,67 +24,6 @@ HANDOVER_BOUND = 50_000
 # So many turns of the event loop pass before the thread is woken, from the first request or from the answers to the
 # last batch. Callers that go on and handlers that end come in within three turns, and so share the next commit.
 TURNS = 3
-
-
-class CommitUnknown(Exception):
-    """The commit was sent, and its answer was lost."""
-
-
-class SessionLost(Exception):
-    """The session broke before the commit: nothing of the batch is kept."""
-
-
-class BatchFailed(Exception):
-    """Nothing of the batch is kept, and running it again would not help."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-class Fatal(Exception):
-    """The store can't be trusted any more in this process."""
-
-
-class Session(Protocol):
-    """A connection as the writer needs it. Driver errors are translated here."""
-
-    def begin(self) -> Tx: ...
-
-    def savepoint(self) -> None: ...
-
-    def release(self) -> None: ...
-
-    def rollback_to(self) -> None:
-        """Undo the item after the savepoint; raises SessionLost when the whole transaction is gone."""
-
-    def commit(self, tx: Tx) -> None:
-        """Write the events and counts of `tx` and commit. Raises CommitUnknown, SessionLost or Fatal."""
-
-    def rollback(self) -> None: ...
-
-    def reopen(self) -> None:
-        """Open the session anew, waiting for the database with growing pauses; raises Fatal to give up."""
-
-    def committed(self) -> bool:
-        """Whether the last commit that was tried is there."""
-
-    def translate(self, error: Exception) -> Exception:
-        """A driver's error as the caller should see it."""
-
-    def lost(self, error: BaseException) -> bool:
-        """Whether this error means that the session is gone."""
-
-    def close(self) -> None: ...
-
-
-class Item(msgspec.Struct, eq=False):
-    """One caller's part of a batch."""
-
-    verb: Verb[Any, Any]
-    value: Any
-    future: asyncio.Future[Any]
-    answer: Any = None
 
 
 class Writer:
@@ -104,6 +39,7 @@ class Writer:
         lost: Callable[[Exception], None],
     ) -> None:
         self._session = session
+        self._batches = Batches(session, self._next_rider, lambda: self._given_up)
         self._lines: dict[Line, deque[Item]] = {line: deque() for line in lines}
         self._riders: deque[Item] = deque()
         self._loop = loop
@@ -118,10 +54,8 @@ class Writer:
         self._since: float | None = None
         self._ended = asyncio.Event()
         self._dead: Exception | None = None
-        self._recent_failures = 0
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.commits = 0
-        self.reruns = 0
         self.failures = 0
 
     def start(self) -> None:
@@ -168,6 +102,10 @@ class Writer:
             self._loop.call_soon(self._wake_after, turns - 1)
         else:
             self._wake.set()
+
+    @property
+    def reruns(self) -> int:
+        return self._batches.reruns
 
     def waiting(self) -> int:
         return sum(map(len, self._lines.values()))
@@ -228,7 +166,7 @@ class Writer:
             return
         probe.reach("writer.before_batch")
         try:
-            buffers = self._commit(batch)
+            buffers = self._batches.run(batch)
         except Fatal as error:
             self._dead = error
             self._tell(self._lost, error)
@@ -239,89 +177,12 @@ class Writer:
             self.failures += 1
             self._answer(batch, None, self._session.translate(failed.error))
         except BaseException as error:  # noqa: BLE001 - every caller must be answered, whatever went wrong
-            self._answer(batch, None, self._failure(error))
+            self._answer(batch, None, self._batches.failure(error))
             self._session.rollback()
         else:
             probe.reach("writer.after_commit")
             self.commits += 1
             self._answer(batch, buffers, None)
-
-    def _commit(self, batch: list[Item]) -> Buffers:
-        """Run the batch to a known end, whatever happens to the session on the way."""
-        for _ in range(20):
-            if self._given_up:
-                break
-            try:
-                return self._attempt(batch)
-            except CommitUnknown:
-                self._session.reopen()
-                if self._session.committed():
-                    return Buffers() if self._tx is None else self._tx.buffers
-            except SessionLost:
-                self._session.reopen()
-        why = "the store was closed" if self._given_up else "the database went away twenty times during one batch"
-        raise Fatal(why)
-
-    _tx: Tx | None = None
-
-    def _attempt(self, batch: list[Item]) -> Buffers:
-        if self._recent_failures < 3:
-            try:
-                buffers = self._run_bare(batch)
-            except (CommitUnknown, SessionLost, BatchFailed, Fatal):
-                raise
-            except BaseException as error:  # noqa: BLE001 - any unit may raise anything; the batch runs again
-                self._undo(error)
-                self.reruns += 1
-                self._recent_failures += 1
-            else:
-                self._recent_failures = 0
-                return buffers
-        self._recent_failures = max(self._recent_failures - 1, 0)
-        return self._run_isolated(batch)
-
-    def _undo(self, error: BaseException) -> None:
-        if self._session.lost(error):
-            raise SessionLost(str(error)) from error
-        self._session.rollback()
-
-    def _run_bare(self, batch: list[Item]) -> Buffers:
-        tx = self._tx = self._session.begin()
-        for verb, group in _by_verb(batch).items():
-            for item, answer in zip(group, verb.run(tx, [item.value for item in group]), strict=True):
-                item.answer = answer
-        if tx.buffers.ready and (rider := self._next_rider()) is not None:
-            batch.append(rider)  # it shares the batch's fate from here on
-            rider.answer = rider.verb.run(tx, [rider.value])[0]
-        probe.reach("writer.before_commit")
-        self._session.commit(tx)
-        return tx.buffers
-
-    def _run_isolated(self, batch: list[Item]) -> Buffers:
-        tx = self._tx = self._session.begin()
-        for item in batch:
-            before = tx.buffers.copy()
-            self._session.savepoint()
-            try:
-                item.answer = item.verb.run(tx, [item.value])[0]
-                msgspec.msgpack.encode(tx.buffers.events[len(before.events) :])  # one that can't be written fails alone
-                self._session.release()
-            except (CommitUnknown, SessionLost, BatchFailed, Fatal):
-                raise
-            except BaseException as error:
-                if self._session.lost(error):
-                    raise SessionLost(str(error)) from error
-                self._session.rollback_to()
-                tx.buffers = before
-                item.answer = Raised(self._failure(error))
-        self._session.commit(tx)
-        return tx.buffers
-
-    def _failure(self, error: BaseException) -> Exception:
-        """As its caller can take it: a future refuses StopIteration, and SystemExit would end the loop."""
-        if isinstance(error, Exception) and not isinstance(error, StopIteration):
-            return self._session.translate(error)
-        return RuntimeError(f"the unit raised {error!r}")
 
     def _answer(self, batch: list[Item], buffers: Buffers | None, error: Exception | None) -> None:
         self._tell(self._resolve, batch, buffers, error)
@@ -350,30 +211,10 @@ class Writer:
             self._call()
 
 
-class Raised:
-    """An item's failure, kept apart from an answer."""
-
-    __slots__ = ("error",)
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-
 def _refuse(items: list[Item], why: str, outcome: str) -> None:
     for item in items:
         if not item.future.done():
             item.future.set_exception(Unavailable(why, outcome=outcome))
-
-
-def _by_verb(batch: list[Item]) -> dict[Verb[Any, Any], list[Item]]:
-    groups: dict[Verb[Any, Any], list[Item]] = {}
-    for item in batch:
-        group = groups.get(item.verb)
-        if group is None:
-            groups[item.verb] = [item]
-        else:
-            group.append(item)
-    return groups
 
 
 RUN_UNIT: Verb[Callable[[Tx], Any], Any] = Verb(Line.UNIT, lambda tx, units: [unit(tx) for unit in units])

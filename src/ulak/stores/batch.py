@@ -1,0 +1,131 @@
+"""A batch on its way: run bare or, when a unit raises, again with each item alone behind a savepoint.
+
+A commit whose fate is not known is looked up by its token after the session was opened anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ulak.spine import probe
+from ulak.spine.store import Buffers, Tx, Verb
+from ulak.stores.session import BatchFailed, CommitUnknown, Fatal, Session, SessionLost
+
+
+class Item(msgspec.Struct, eq=False):
+    """One caller's part of a batch."""
+
+    verb: Verb[Any, Any]
+    value: Any
+    future: asyncio.Future[Any]
+    answer: Any = None
+
+
+class Raised:
+    """An item's failure, kept apart from an answer."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+class Batches:
+    """Runs batches on one session, each to a known end."""
+
+    def __init__(self, session: Session, next_rider: Callable[[], Item | None], given_up: Callable[[], bool]) -> None:
+        self._session = session
+        self._next_rider = next_rider
+        self._given_up = given_up
+        self._tx: Tx | None = None
+        self._recent_failures = 0
+        self.reruns = 0
+
+    def run(self, batch: list[Item]) -> Buffers:
+        """Run the batch to a known end, whatever happens to the session on the way."""
+        for _ in range(20):
+            if self._given_up():
+                raise Fatal("the store was closed")
+            try:
+                return self._attempt(batch)
+            except CommitUnknown:
+                self._session.reopen()
+                if self._session.committed():
+                    return Buffers() if self._tx is None else self._tx.buffers
+            except SessionLost:
+                self._session.reopen()
+        raise Fatal("the database went away twenty times during one batch")
+
+    def _attempt(self, batch: list[Item]) -> Buffers:
+        if self._recent_failures < 3:
+            try:
+                buffers = self._run_bare(batch)
+            except (CommitUnknown, SessionLost, BatchFailed, Fatal):
+                raise
+            except BaseException as error:  # noqa: BLE001 - any unit may raise anything; the batch runs again
+                self._undo(error)
+                self.reruns += 1
+                self._recent_failures += 1
+            else:
+                self._recent_failures = 0
+                return buffers
+        self._recent_failures = max(self._recent_failures - 1, 0)
+        return self._run_isolated(batch)
+
+    def _undo(self, error: BaseException) -> None:
+        if self._session.lost(error):
+            raise SessionLost(str(error)) from error
+        self._session.rollback()
+
+    def _run_bare(self, batch: list[Item]) -> Buffers:
+        tx = self._tx = self._session.begin()
+        for verb, group in _by_verb(batch).items():
+            for item, answer in zip(group, verb.run(tx, [item.value for item in group]), strict=True):
+                item.answer = answer
+        if tx.buffers.ready and (rider := self._next_rider()) is not None:
+            batch.append(rider)  # it shares the batch's fate from here on
+            rider.answer = rider.verb.run(tx, [rider.value])[0]
+        probe.reach("writer.before_commit")
+        self._session.commit(tx)
+        return tx.buffers
+
+    def _run_isolated(self, batch: list[Item]) -> Buffers:
+        tx = self._tx = self._session.begin()
+        for item in batch:
+            before = tx.buffers.copy()
+            self._session.savepoint()
+            try:
+                item.answer = item.verb.run(tx, [item.value])[0]
+                msgspec.msgpack.encode(tx.buffers.events[len(before.events) :])  # one that can't be written fails alone
+                self._session.release()
+            except (CommitUnknown, SessionLost, BatchFailed, Fatal):
+                raise
+            except BaseException as error:
+                if self._session.lost(error):
+                    raise SessionLost(str(error)) from error
+                self._session.rollback_to()
+                tx.buffers = before
+                item.answer = Raised(self.failure(error))
+        self._session.commit(tx)
+        return tx.buffers
+
+    def failure(self, error: BaseException) -> Exception:
+        """As its caller can take it: a future refuses StopIteration, and SystemExit would end the loop."""
+        if isinstance(error, Exception) and not isinstance(error, StopIteration):
+            return self._session.translate(error)
+        return RuntimeError(f"the unit raised {error!r}")
+
+
+def _by_verb(batch: list[Item]) -> dict[Verb[Any, Any], list[Item]]:
+    groups: dict[Verb[Any, Any], list[Item]] = {}
+    for item in batch:
+        group = groups.get(item.verb)
+        if group is None:
+            groups[item.verb] = [item]
+        else:
+            group.append(item)
+    return groups
