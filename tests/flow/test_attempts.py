@@ -276,3 +276,31 @@ async def test_a_handler_whose_own_task_was_cancelled_has_failed_and_does_not_ha
         assert (await ulak.jobs.get(job)).status == "deferred"
         await advance(ulak, 10)
         assert (await ulak.jobs.get(job)).status == "done"
+
+
+class Panic(BaseException):
+    """What a library that is written in Rust raises."""
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), Panic("index out of bounds")], ids=repr)
+async def test_an_error_that_would_end_the_process_is_a_failed_attempt(make, recorder, error):
+    ulak = make()
+    recorder.on(ulak, "mail.send", max_attempts=2, backoff=STEADY)
+    recorder.answers = [error, None]
+    async with ulak:
+        job = await ulak.enqueue("mail.send")
+        await drain(ulak)
+        assert (await ulak.jobs.get(job)).status == "deferred"
+        await advance(ulak, 10)
+        assert (await ulak.jobs.get(job)).status == "done"
+
+
+async def test_a_snooze_without_seconds_is_a_dead_letter_and_not_stuck(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send")
+    recorder.answers = [Snooze(None)]
+    async with ulak:
+        job = await ulak.enqueue("mail.send")
+        await drain(ulak)
+        record = await ulak.jobs.get(job)
+    assert (record.status, "give seconds as a number" in record.detail) == ("dead", True)

@@ -121,3 +121,18 @@ async def test_blocking_and_async_handlers_do_not_wait_for_each_other(make, reco
             await asyncio.sleep(0)
         release.set()
         await drain(ulak)
+
+
+@pytest.mark.parametrize("error", [StopIteration(), SystemExit(2)], ids=repr)
+async def test_an_odd_error_on_a_thread_is_a_failed_attempt(make, error):
+    ulak = make()
+
+    @ulak.handles("file.read", lane="thread", max_attempts=1)
+    def read(job):
+        raise error  # StopIteration is what next() of nothing raises
+
+    async with ulak:
+        job = await ulak.enqueue("file.read")
+        await drain(ulak)
+        record = await ulak.jobs.get(job)
+    assert (record.status, type(error).__name__ in record.detail) == ("dead", True)

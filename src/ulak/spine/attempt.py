@@ -70,7 +70,9 @@ class Attempts:
             if running.verdict is None and task.cancelling():
                 raise  # the runner itself is being ended
             outcome = running.verdict or self._failed(handler, job, _cancelled_inside())
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises is a failed attempt
+        except (KeyboardInterrupt, GeneratorExit):
+            raise  # the process or the runner itself is being ended
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is a failed attempt, sys.exit() too
             outcome = self._failed(handler, job, error)
         finally:
             if running.verdict is not None:
@@ -115,11 +117,11 @@ class Attempts:
         uncertain = isinstance(one.outcome, Done) and one.outcome.unit is None and isinstance(error, Conflict)
         return Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, outcome, resume, uncertain)
 
-    def _failed(self, handler: Handler, job: Job, error: Exception) -> Outcome:
+    def _failed(self, handler: Handler, job: Job, error: BaseException) -> Outcome:
         self._note_failure(handler, job, error)
         return executor.failed(error, handler, job)
 
-    def _note_failure(self, handler: Handler, job: Job, error: Exception) -> None:
+    def _note_failure(self, handler: Handler, job: Job, error: BaseException) -> None:
         self._telemetry.count("job_failures", handler.kind, executor.error_class(error))
         log.info("attempt_failed", kind=job.kind, job=job.id, attempt=job.attempt, error=executor.describe(error))
         if handler.breaker is not None and job.key is not None:

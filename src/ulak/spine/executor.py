@@ -15,6 +15,8 @@ from ulak.spine.outcome import DONE, Cancel, Dead, Done, Outcome, Retry, Snooze
 
 THROTTLE_CAP_SECONDS = 3600.0
 LONGEST_PAUSE_SECONDS = 10 * 365 * 86_400.0
+MOST_CAUSE = 2000
+_LOOKED_AT = 10_000  # of a message, which may have megabytes: masking all of it would hold up everybody
 _OUTCOMES = (Done, Retry, Snooze, Cancel)
 
 
@@ -25,8 +27,8 @@ def answered(returned: object) -> Outcome:
         if outcome.result is not None:
             return _written(outcome)
         return DONE if outcome.unit is None else outcome
-    seconds = getattr(outcome, "after_seconds", getattr(outcome, "seconds", None))
-    if not isinstance(seconds, float | int | None) or not isinstance(outcome.reason, str):
+    seconds = outcome.seconds if isinstance(outcome, Snooze) else getattr(outcome, "after_seconds", 0) or 0
+    if not isinstance(seconds, float | int) or not isinstance(outcome.reason, str):
         raise Permanent(f"the handler answered {outcome!r}; give seconds as a number and the reason as text")
     return outcome
 
@@ -53,7 +55,12 @@ def describe(error: BaseException) -> str:
         said = str(error)
     except Exception as odd:  # noqa: BLE001 - a handler's own error class may fail even at this
         said = f"(it can't say why: its own message raised {type(odd).__name__})"
-    return _storable(mask_text(f"{type(error).__name__}: {said}"))[:2000]
+    return _storable(mask_text(f"{type(error).__name__}: {_beginning(said)}"))[:MOST_CAUSE]
+
+
+def _beginning(text: str) -> str:
+    """Cut between words: half a secret would not be recognised."""
+    return text if len(text) <= _LOOKED_AT else text[:_LOOKED_AT].rpartition(" ")[0] or text[:MOST_CAUSE]
 
 
 def _storable(text: str) -> str:

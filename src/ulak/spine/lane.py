@@ -84,6 +84,13 @@ class Lane(Protocol):
     def close(self) -> None: ...
 
 
+def _call(handler: Handler, job: Job) -> Any:
+    try:
+        return handler.call(job)
+    except StopIteration as error:  # a future can't hold one, so its job would wait for ever
+        raise RuntimeError("the handler raised StopIteration") from error
+
+
 class ThreadLane:
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="ulak-thread")
@@ -93,7 +100,7 @@ class ThreadLane:
     async def run(self, handler: Handler, job: Job) -> Any:
         self._count(1)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, handler.call, job)
+            return await asyncio.get_running_loop().run_in_executor(self._pool, _call, handler, job)
         finally:
             self._count(-1)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ulak.backoff import Backoff
-from ulak.errors import Throttled
+from ulak.errors import Permanent, Throttled
 from ulak.spine import executor
 from ulak.spine.handler import Handler
 from ulak.spine.job import Job
-from ulak.spine.outcome import Retry
+from ulak.spine.outcome import Retry, Snooze
 
 
 async def nothing(job):
@@ -45,3 +45,23 @@ def test_a_pause_that_is_not_a_number_ends_at_once():
 @pytest.mark.parametrize("factor", [1e9, 10**9])
 def test_a_backoff_that_grows_beyond_all_numbers_stays_at_its_cap(factor):
     assert Backoff(factor=factor, cap_seconds=60, jitter=0).delay_seconds(1000) == 60
+
+
+def test_a_message_of_megabytes_is_cut_before_it_is_masked(monkeypatch):
+    seen = []
+    monkeypatch.setattr(executor, "mask_text", lambda text: seen.append(len(text)) or text)
+    cause = executor.describe(ValueError("a word " * 1_000_000))
+    assert cause.startswith("ValueError: a word ")
+    assert len(cause) == executor.MOST_CAUSE
+    assert max(seen) < 20_000
+
+
+def test_a_long_message_is_cut_between_words_so_that_no_half_secret_is_left():
+    cause = executor.describe(ValueError("x " + "a1" * 4994 + " ayse@example.com and more " + "y" * 9999))
+    assert "ayse" not in cause
+
+
+@pytest.mark.parametrize("seconds", [None, "soon"])
+def test_a_snooze_without_a_number_is_said_to_be_wrong(seconds):
+    with pytest.raises(Permanent, match="give seconds as a number"):
+        executor.answered(Snooze(seconds))
