@@ -82,8 +82,8 @@ def redrive(tx: Tx, ids: list[int], due_at: int | None = None) -> list[int]:
         if unique_key is not None and tx.all(sql.find_unique, kind=kind, keys=[unique_key]):
             continue
         enqueue_owed(tx, [row])
-        entry = note_entry(tx.now, Word.REDRIVEN, 0)
-        tx.run(sql.restore_job, id=identifier, epoch=epoch, note=(note or "") + entry)
+        past = (note or "") + _death(tx, identifier) + note_entry(tx.now, Word.REDRIVEN, 0)
+        tx.run(sql.restore_job, id=identifier, epoch=epoch, note=past)
         tx.run(sql.delete_dead, ids=[identifier])
         tx.count(Word.REDRIVEN, kind)
         tx.count(Word.ACCEPTED, kind, -1)
@@ -91,6 +91,14 @@ def redrive(tx: Tx, ids: list[int], due_at: int | None = None) -> list[int]:
         tx.emit(Word.REDRIVEN, identifier, kind)
         back.append(identifier)
     return back
+
+
+def _death(tx: Tx, identifier: int) -> str:
+    """Its last attempt and its end, for the timeline: the columns that tell of them are used again."""
+    row = tx.one(sql.read_dead, id=identifier)
+    assert row is not None  # it was taken above, in this transaction
+    attempt, started_at, died_at, cause = row[5], row[9], row[10], row[14]
+    return note_entry(died_at, Word.DEAD, attempt, started_at=started_at, cause=cause)
 
 
 def _unexpired(expires_at: int | None, now: int) -> int | None:
