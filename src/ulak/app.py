@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -16,13 +17,13 @@ from ulak.backoff import Backoff
 from ulak.clock import Clock, SystemClock
 from ulak.compute.cpus import usable_cpus
 from ulak.compute.service import Compute
-from ulak.errors import Conflict, Error, Unavailable
+from ulak.errors import Conflict, Error, Invalid, Unavailable
 from ulak.notify.service import Notify
 from ulak.rooms import ComputeRoom, NotifyRoom, compute_room, notify_room
 from ulak.settings import Settings, load
 from ulak.spine.breaker import BreakerPolicy
 from ulak.spine.cron import CronEntry
-from ulak.spine.form import to_row, to_rows
+from ulak.spine.form import is_number, to_row, to_rows
 from ulak.spine.handler import Handler, Handlers, LaneName, Policy
 from ulak.spine.job import NewJob, OnUncertain, Priority
 from ulak.spine.jobs import Jobs
@@ -89,6 +90,8 @@ class Ulak:
         pool: str | None = None,
     ) -> Callable[[F], F]:
         """Register the function that runs a job kind."""
+        if not isinstance(kind, str):
+            raise Invalid(f'{kind!r:.50} is no job kind; write @ulak.handles("room.verb")')
         spine = self.settings.spine
         usual = Backoff(spine.retry_first_seconds, spine.retry_factor, spine.retry_cap_seconds, spine.retry_jitter)
 
@@ -100,7 +103,7 @@ class Ulak:
                     call,
                     lane,
                     concurrency,
-                    max_attempts or spine.max_attempts,
+                    spine.max_attempts if max_attempts is None else max_attempts,
                     timeout_seconds,
                     backoff or usual,
                     rate_per_second,
@@ -119,7 +122,7 @@ class Ulak:
         """Enqueue a job at the times of a cron expression, once per time across all instances."""
         self._not_open("a cron entry")
         entry = CronEntry(name, expression, kind, payload, time_zone)
-        entry.next_after(self.clock.now())  # a mistake is told now, not at the first firing
+        entry.check(self.clock.now())  # a mistake is told now, not at the first firing
         if any(known.name == name for known in self._crons):
             raise Conflict(f"there is a cron entry {name} already; names are unique")
         self._crons.append(entry)
@@ -145,6 +148,8 @@ class Ulak:
         await self.close()
 
     async def open(self) -> None:
+        if self._store is not None:
+            raise Conflict("this Ulak is open already; open it once, or make another one")
         if self._room is None or self._compute is None:
             self._room, self._compute = notify_room(self), compute_room(self)
             self._lanes.setdefault("process", self._compute.lane)
@@ -291,16 +296,21 @@ class Ulak:
 
     async def put(self, *jobs: NewJob) -> list[int]:
         """Accept jobs; at the bound wait for room, whatever the kind's policy."""
-        return await self.loops.gate.put(to_rows(jobs, self.store.ids, self.store.clock.now()))
+        rows = to_rows(jobs, self.store.ids, self.store.clock.now())
+        return await self.loops.gate.put(rows) if rows else []
 
     async def offer(
         self, kind: str, payload: Any = None, *, timeout_seconds: float = 0.0, **options: Any
     ) -> int | None:
         """Accept a job if there is room, or comes to be within the time; None when not."""
+        if not is_number(timeout_seconds):
+            raise Invalid(f"timeout_seconds must be a number of at least 0, not {timeout_seconds!r:.50}")
         rows = to_rows([NewJob(kind, payload, **options)], self.store.ids, self.store.clock.now())
         ids = await self.loops.gate.offer(rows, timeout_seconds)
         return None if ids is None else ids[0]
 
     async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function in a transaction of Ulak's store: atomic, database only, and re-runnable."""
+        if inspect.iscoroutinefunction(unit):
+            raise Invalid(f"a unit of work is a plain function, unit(tx, …), not {unit!r:.50}; nothing of it was run")
         return await self.store.write(unit, *args, **kwargs)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from ulak.errors import Invalid
+
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
@@ -17,6 +19,12 @@ class Backoff:
     factor: float = 2.0
     cap_seconds: float = 3600.0
     jitter: float = 0.25
+
+    def __post_init__(self) -> None:
+        for name in ("first_seconds", "factor", "cap_seconds", "jitter"):
+            number = getattr(self, name)
+            if not isinstance(number, float | int) or not number >= 0:
+                raise Invalid(f"{name} of a Backoff must be a number of at least 0, not {number!r}")
 
     def delay_seconds(self, attempt: int, chance: random.Random | None = None) -> float:
         return self._plain_seconds(min(attempt - 1, 64)) * (1 + self.jitter * (chance or random).random())

@@ -33,7 +33,9 @@ def to_millis(instant: datetime) -> int:
 
 
 def given_millis(name: str, instant: datetime) -> int:
-    """An instant from a caller, who is told which parameter has no time zone."""
+    """An instant from a caller, who is told which parameter is none, or has no time zone."""
+    if not isinstance(instant, datetime):
+        raise Invalid(f"{name}: {instant!r:.50} is no datetime; give an aware one", fields=[(name, "datetime")])
     try:
         return to_millis(instant)
     except ValueError as error:

@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
+
+MOST_LEVELS = 100  # what shows and masks a payload later goes down level by level
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 encode = _encoder.encode
 decode = _decoder.decode
+
+
+def encode_given(value: object) -> bytes:
+    """What a caller gave, as strict JSON: no NaN, which would silently become null, and no bottomless nesting."""
+    encoded = _encoder.encode(value)
+    if _may_be_deep(encoded) and _is_deeper(_decoder.decode(encoded), MOST_LEVELS):
+        raise ValueError(f"it is nested more than {MOST_LEVELS} levels deep")
+    if b"null" in encoded and value is not None:
+        json.dumps(value, allow_nan=False, skipkeys=True, default=_plain)
+    return encoded
+
+
+def _may_be_deep(encoded: bytes) -> bool:
+    """Every level opens and closes a bracket; most documents have far too few."""
+    return len(encoded) > 2 * MOST_LEVELS and encoded.count(b"[") + encoded.count(b"{") > MOST_LEVELS
+
+
+def _plain(value: object) -> Any:
+    return None if isinstance(value, msgspec.Raw) else msgspec.to_builtins(value)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(one, levels - 1) for one in inner)
 
 
 def encode_text(value: object) -> str:

@@ -172,3 +172,66 @@ async def test_a_result_from_before_the_death_is_refused_after_the_redrive(make)
         assert (await ulak.jobs.get(job)).status == "running"
         kept = await store.submit(SETTLE, [Settlement(job, fresh.epoch, "mail.send", None, 1, Done())])
         assert kept == {(job, fresh.epoch)}
+
+
+async def test_the_timeline_keeps_the_life_before_a_redrive(ulak, recorder):
+    async with ulak:
+        (job,) = await bury(ulak, recorder, NewJob("mail.send"))
+        await ulak.jobs.redrive([job])
+        await drain(ulak)
+        record = await ulak.jobs.get(job)
+    words = [(entry.word, entry.attempt) for entry in record.timeline]
+    assert words == [
+        ("accepted", 0),
+        ("started", 1),
+        ("dead", 1),
+        ("redriven", 0),
+        ("started", 1),
+        ("done", 1),
+    ]
+    assert record.timeline[2].detail == {"cause": "Permanent: no such mailbox"}
+
+
+@pytest.mark.parametrize("identifier", ["910011660083658752", None, 1.5, [1]], ids=repr)
+async def test_what_is_no_id_is_refused_by_every_verb(ulak, identifier):
+    async with ulak:
+        jobs = ulak.jobs
+        for verb in (jobs.get, jobs.cancel, jobs.drop, lambda one: jobs.edit(one, {}), lambda one: jobs.redrive([one])):
+            with pytest.raises(Invalid, match="is no id of a job"):
+                await verb(identifier)
+
+
+async def test_an_id_beyond_all_ids_is_not_found(ulak):
+    async with ulak:
+        with pytest.raises(NotFound):
+            await ulak.jobs.get(1 << 70)
+        with pytest.raises(NotFound):
+            await ulak.jobs.redrive([1 << 70])
+
+
+@pytest.mark.parametrize("payload", [object(), "\ud800", float("nan"), "x" * 1_048_576], ids=lambda one: str(one)[:9])
+async def test_a_new_payload_has_the_bounds_of_the_first_one(ulak, recorder, payload):
+    async with ulak:
+        (job,) = await bury(ulak, recorder, NewJob("mail.send", 1))
+        with pytest.raises(Invalid, match="the payload of dead letter"):
+            await ulak.jobs.edit(job, payload)
+        assert (await ulak.jobs.get(job)).payload == 1
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda jobs: jobs.list(limit="5"),
+        lambda jobs: jobs.list(before="x"),
+        lambda jobs: jobs.list(kind="\ud800"),
+        lambda jobs: jobs.find_dead(Filter(), limit=-1),
+        lambda jobs: jobs.find_dead(Filter(contains="a\x00")),
+        lambda jobs: jobs.events(after=None),
+        lambda jobs: jobs.events(limit=0),
+        lambda jobs: anext(jobs.redrive_all(Filter(), rate_per_second=-1)),
+    ],
+)
+async def test_a_question_that_makes_no_sense_is_refused(ulak, ask):
+    async with ulak:
+        with pytest.raises(Invalid):
+            await ask(ulak.jobs)

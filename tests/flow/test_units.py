@@ -157,3 +157,40 @@ async def test_a_close_serves_everything_that_waits_however_many_commits_that_ta
     assert await asyncio.gather(*written) == list(range(500))
     with pytest.raises(Unavailable):
         await ulak.write(note, 500)
+
+
+async def test_a_unit_that_is_async_is_refused_since_nobody_would_run_it(make):
+    async def unit(tx):
+        """Would be made and never awaited."""
+
+    async with make() as ulak:
+        with pytest.raises(Invalid, match="plain function"):
+            await ulak.write(unit)
+
+
+async def test_an_open_ulak_is_not_opened_again(make):
+    async with make() as ulak:
+        store = ulak.store
+        with pytest.raises(Conflict, match="open already"):
+            await ulak.open()
+        assert ulak.store is store
+
+
+async def test_putting_nothing_is_nothing(make):
+    async with make() as ulak:
+        assert await ulak.put() == []
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), "1"])
+async def test_an_offer_waits_for_a_time_or_is_refused(make, seconds):
+    async with make() as ulak:
+        with pytest.raises(Invalid, match="timeout_seconds"):
+            await ulak.offer("mail.send", timeout_seconds=seconds)
+
+
+def test_a_decorator_without_its_kind_is_told_at_once(make):
+    with pytest.raises(Invalid, match=r"write @ulak\.handles"):
+
+        @make().handles
+        async def handle(job):
+            """Would not be registered."""

@@ -10,6 +10,8 @@ from datetime import datetime
 from typing import Literal
 
 from ulak.clock import to_datetime
+from ulak.errors import Invalid
+from ulak.spine.form import is_number
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
 
@@ -32,6 +34,12 @@ class BreakerPolicy:
     failures: int = 10
     open_seconds: float = 5.0
     cap_seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        for name, least in (("failures", 1), ("open_seconds", 0), ("cap_seconds", 0)):
+            number = getattr(self, name)
+            if not is_number(number, least) or (name == "failures" and not isinstance(number, int)):
+                raise Invalid(f"{name} of a BreakerPolicy must be a number of at least {least}, not {number!r:.50}")
 
 
 @dataclass(frozen=True, slots=True)

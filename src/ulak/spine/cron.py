@@ -13,6 +13,8 @@ from ulak.clock import to_datetime, to_millis
 from ulak.errors import Invalid
 from ulak.spine.departure import new_row
 from ulak.spine.enqueue import enqueue_owed
+from ulak.spine.form import MOST_TEXT, is_kind, is_text, to_payload
+from ulak.spine.job import MOST_KIND
 from ulak.spine.query import Queries
 from ulak.spine.store import Line, Tx, Verb
 
@@ -29,11 +31,22 @@ class CronEntry:
     payload: Any = None
     time_zone: str = "UTC"
 
+    def check(self, now: int) -> None:
+        """Every mistake that would otherwise show when it fires, at each of its times."""
+        if not is_text(self.name):
+            raise Invalid(
+                f"a cron entry can't be named {self.name!r:.50}; give it a name of 1 to {MOST_TEXT} characters"
+            )
+        if not is_kind(self.kind):
+            raise Invalid(f"cron entry {self.name}: {self.kind!r:.50} is no job kind; give 1 to {MOST_KIND} characters")
+        to_payload(self.payload, f"cron entry {self.name}")
+        self.next_after(now)
+
     def next_after(self, now: int) -> int:
         zone = _zone(self)
         try:
             following: datetime = next(CronSim(self.expression, to_datetime(now).astimezone(zone)))
-        except (CronSimError, StopIteration) as error:
+        except (CronSimError, StopIteration, AttributeError) as error:
             raise Invalid(
                 f"cron entry {self.name}: {self.expression!r} is not a cron expression ({error}); "
                 "use five fields, or six with the seconds first"
@@ -44,7 +57,7 @@ class CronEntry:
 def _zone(entry: CronEntry) -> ZoneInfo:
     try:
         return ZoneInfo(entry.time_zone)
-    except (ZoneInfoNotFoundError, ValueError) as error:
+    except (ZoneInfoNotFoundError, ValueError, TypeError) as error:
         raise Invalid(
             f"cron entry {entry.name}: no time zone {entry.time_zone!r}; use a name like Europe/Istanbul"
         ) from error

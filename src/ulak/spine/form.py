@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -12,7 +12,7 @@ from ulak import codec
 from ulak.clock import given_millis
 from ulak.errors import Invalid, TooLarge
 from ulak.ids import Ids
-from ulak.spine.job import MOST_KIND, READY, NewJob, Priority, Row
+from ulak.spine.job import MOST_KIND, READY, NewJob, OnUncertain, Priority, Row
 
 MOST_PAYLOAD_BYTES = 1_048_576
 MOST_TEXT = 200
@@ -21,10 +21,23 @@ MOST_JOBS = 10_000
 MOST_DELAY_SECONDS = 10 * 365 * 86_400
 _row: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)  # Row(...) itself would take twice as long
 _LEVELS = frozenset(int(level) for level in Priority)
+_ON_UNCERTAIN = get_args(OnUncertain)
+_TYPES = {
+    "kind": str,
+    "key": str | None,
+    "unique_key": str | None,
+    "continuation": str | None,
+    "priority": int,
+    "delay_seconds": float | int | None,
+    "on_uncertain": str,
+}
 
 
 def to_rows(jobs: Iterable[NewJob], ids: Ids, now: int) -> list[Row]:
-    forms = list(jobs)
+    try:
+        forms = list(jobs)
+    except TypeError as error:
+        raise Invalid(f"{jobs!r:.50} is no list of jobs; give [NewJob(kind, payload), …]") from error
     if len(forms) > MOST_JOBS:
         raise Invalid(f"{len(forms)} jobs at once are too many; send at most {MOST_JOBS}")
     numbers = ids.take_many(now, len(forms))
@@ -36,7 +49,10 @@ def to_row(job: NewJob, ids: Ids, now: int) -> Row:
 
 
 def _to_row(job: NewJob, identifier: int, now: int) -> Row:
-    _check(job)
+    try:
+        _check(job)
+    except (TypeError, AttributeError) as error:
+        raise _wrong_type(job) from error
     due_at = now if job.delay_seconds is None and job.due_at is None else _due_at(job, now)
     return _row(
         (
@@ -53,30 +69,50 @@ def _to_row(job: NewJob, identifier: int, now: int) -> Row:
             job.unique_key,
             job.continuation,
             1 if job.on_uncertain == "hold" else 0,
-            _payload(job),
+            to_payload(job.payload, job.kind),
         )
     )
 
 
 def _check(job: NewJob) -> None:
-    if not _is_good(job.kind):
+    if not is_kind(job.kind):
         raise _bad_text(job, "kind", MOST_KIND)
-    if job.key is not None and not _is_text(job.key):
+    if job.key is not None and not is_text(job.key):
         raise _bad_text(job, "key")
-    if job.unique_key is not None and not _is_text(job.unique_key):
+    if job.unique_key is not None and not is_text(job.unique_key):
         raise _bad_text(job, "unique_key")
-    if job.continuation is not None and not _is_good(job.continuation):
+    if job.continuation is not None and not is_kind(job.continuation):
         raise _bad_text(job, "continuation", MOST_KIND)
-    if not 1 <= job.slots <= MOST_SLOTS:
+    if job.slots != 1 and not is_whole(job.slots, 1, MOST_SLOTS):
         raise Invalid(
-            f"slots of a {job.kind} job must be 1 to {MOST_SLOTS}, not {job.slots}", fields=[("slots", "range")]
+            f"slots of a {job.kind} job must be a whole number, 1 to {MOST_SLOTS}, not {job.slots!r:.50}",
+            fields=[("slots", "range")],
         )
     if job.priority not in _LEVELS:
         raise Invalid(
-            f"priority of a {job.kind} job must be one of 0 to 3, not {job.priority}", fields=[("priority", "choice")]
+            f"priority of a {job.kind} job must be one of 0 to 3, not {job.priority!r:.50}",
+            fields=[("priority", "choice")],
         )
     if job.delay_seconds is not None and (job.due_at is not None or not 0 <= job.delay_seconds <= MOST_DELAY_SECONDS):
-        raise Invalid("give either delay_seconds (0 to ten years) or due_at", fields=[("delay_seconds", "choice")])
+        raise Invalid(
+            f"delay_seconds of a {job.kind} job must be 0 to ten years, and due_at is instead of it; "
+            f"given: {job.delay_seconds!r:.50}",
+            fields=[("delay_seconds", "choice")],
+        )
+    if job.on_uncertain not in _ON_UNCERTAIN:
+        raise Invalid(
+            f"on_uncertain of a {job.kind} job must be one of {', '.join(_ON_UNCERTAIN)}, not {job.on_uncertain!r:.50}",
+            fields=[("on_uncertain", "choice")],
+        )
+
+
+def _wrong_type(job: object) -> Invalid:
+    """Found out when something has failed already, so that the usual job is not asked for its types."""
+    if not isinstance(job, NewJob):
+        return Invalid(f"{job!r:.50} is no job; give NewJob(kind, payload)")
+    name = next((name for name, types in _TYPES.items() if not isinstance(getattr(job, name), types)), "job")
+    wanted = "a number" if name in {"delay_seconds", "priority"} else "text"
+    return Invalid(f"{name} of a job must be {wanted}, not {getattr(job, name, job)!r:.50}", fields=[(name, "type")])
 
 
 def _bad_text(job: NewJob, name: str, most: int = MOST_TEXT) -> Invalid:
@@ -86,9 +122,17 @@ def _bad_text(job: NewJob, name: str, most: int = MOST_TEXT) -> Invalid:
     )
 
 
-def _is_text(text: str) -> bool:
+def is_number(value: object, least: float = 0.0) -> bool:
+    return isinstance(value, float | int) and value >= least  # which NaN is not
+
+
+def is_whole(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and least <= value <= most
+
+
+def is_text(text: object) -> bool:
     """No database takes a lone surrogate, and PostgreSQL no NUL."""
-    if not 0 < len(text) <= MOST_TEXT:
+    if not isinstance(text, str) or not 0 < len(text) <= MOST_TEXT:
         return False
     try:
         text.encode()
@@ -98,9 +142,9 @@ def _is_text(text: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _is_good(kind: str) -> bool:
+def is_kind(kind: object) -> bool:
     """There are few kinds, and each is looked at once."""
-    return len(kind) <= MOST_KIND and _is_text(kind)
+    return isinstance(kind, str) and len(kind) <= MOST_KIND and is_text(kind)
 
 
 def _due_at(job: NewJob, now: int) -> int:
@@ -109,16 +153,16 @@ def _due_at(job: NewJob, now: int) -> int:
     return now if job.delay_seconds is None else now + round(job.delay_seconds * 1000)
 
 
-def _payload(job: NewJob) -> bytes:
+def to_payload(value: Any, whose: str) -> bytes:
     try:
-        payload = codec.encode(job.payload)
-    except (TypeError, msgspec.MsgspecError, UnicodeEncodeError, RecursionError) as error:
+        payload = codec.encode_given(value)
+    except (TypeError, msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Invalid(
-            f"the payload of a {job.kind} job can't be written as JSON: {error}", fields=[("payload", "json")]
+            f"the payload of {whose} can't be written as JSON: {error}", fields=[("payload", "json")]
         ) from error
     if len(payload) > MOST_PAYLOAD_BYTES:
         raise TooLarge(
-            f"the payload of a {job.kind} job is larger than {MOST_PAYLOAD_BYTES // 1024} KiB; "
+            f"the payload of {whose} is larger than {MOST_PAYLOAD_BYTES // 1024} KiB; "
             "store it elsewhere and send where it is",
             fields=[("payload", "size")],
         )

@@ -5,15 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ulak.backoff import Backoff
 from ulak.errors import Conflict, Invalid
 from ulak.spine.breaker import BreakerPolicy
+from ulak.spine.form import is_kind, is_number, is_whole
 from ulak.spine.job import MOST_KIND
 
 LaneName = Literal["async", "thread", "process"]
 Policy = Literal["block", "reject", "wait"]
+MOST_WHOLE = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +42,35 @@ class Handler:
     pool: str | None = None  # kinds of one pool share one bound
 
     def __post_init__(self) -> None:
-        if not 0 < len(self.kind) <= MOST_KIND:
-            raise Invalid(f"kind {self.kind!r} must have 1 to {MOST_KIND} characters, like room.verb")
-        for name in ("concurrency", "max_attempts", "timeout_seconds"):
-            if getattr(self, name) <= 0:
-                raise Invalid(f"{name} of {self.kind} must be more than 0")
-        if self.rate_per_second is not None and self.rate_per_second <= 0:
-            raise Invalid(f"rate_per_second of {self.kind} must be more than 0")
+        if not is_kind(self.kind):
+            raise Invalid(f"kind {self.kind!r} must be text of 1 to {MOST_KIND} characters, like room.verb")
+        self._check_numbers()
+        self._check_choices()
         if self.lane == "async" and not inspect.iscoroutinefunction(self.call):
             raise Invalid(f"the handler of {self.kind} is a plain function; make it async or give lane='thread'")
         if self.lane != "async" and inspect.iscoroutinefunction(self.call):
             raise Invalid(f"the handler of {self.kind} is async; it can't run in the {self.lane} lane")
+
+    def _check_numbers(self) -> None:
+        for name in ("concurrency", "max_attempts", "capacity"):
+            number = getattr(self, name)
+            if not is_whole(number, 1, MOST_WHOLE) and not (name == "capacity" and number is None):
+                raise Invalid(f"{name} of {self.kind} must be a whole number of at least 1, not {number!r:.50}")
+        for name in ("timeout_seconds", "rate_per_second"):
+            number = getattr(self, name)
+            if not (is_number(number) and number > 0) and not (name == "rate_per_second" and number is None):
+                raise Invalid(f"{name} of {self.kind} must be more than 0, not {number!r:.50}")
+        if not is_number(self.wait_seconds):
+            raise Invalid(f"wait_seconds of {self.kind} must be at least 0, not {self.wait_seconds!r:.50}")
+
+    def _check_choices(self) -> None:
+        for name, choices in (("lane", get_args(LaneName)), ("admission", get_args(Policy))):
+            if getattr(self, name) not in choices:
+                raise Invalid(f"{name} of {self.kind} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
+        for name, wanted in (("backoff", Backoff), ("breaker", BreakerPolicy), ("pool", str)):
+            given = getattr(self, name)
+            if given is not None and not isinstance(given, wanted):
+                raise Invalid(f"{name} of {self.kind} must be a {wanted.__name__}, not {given!r}")
 
 
 class Handlers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
 from typing import Any, Required, TypedDict, cast
 
@@ -14,6 +14,7 @@ from ulak.spine import dead_letters
 from ulak.spine.cancel import CANCEL, Cancelled
 from ulak.spine.dead_letters import REDRIVE, Filter
 from ulak.spine.event import EventRecord, read_events
+from ulak.spine.form import is_number, is_text, is_whole, to_payload
 from ulak.spine.job import Entry, Priority, Record, State, Word
 from ulak.spine.query import Queries, Query
 from ulak.spine.store import Store, Tx
@@ -27,6 +28,7 @@ LIVE = {"ready": 0, "deferred": 1, "running": 2, "behind": 3, "suspect": 4}
 FINISHED = ("done", "cancelled", "expired")
 STATUSES = (*LIVE, *FINISHED, "dead")
 MOST = 1000
+MOST_ID = (1 << 63) - 1
 _STATUS_OF = {number: name for name, number in LIVE.items()}
 assert set(_STATUS_OF) == {int(state) for state in State}
 
@@ -142,6 +144,33 @@ def list_records(tx: Tx, kind: str | None, status: str | None, before: int, limi
     return sorted(found, key=lambda record: -record.id)[:limit]
 
 
+def _check_ids(identifiers: Ids) -> None:
+    if not isinstance(identifiers, Iterable):
+        raise Invalid(f"{identifiers!r:.50} is no list of ids")
+    for one in identifiers:
+        if not isinstance(one, int):
+            raise Invalid(f"{one!r:.50} is no id of a job; ids are whole numbers, so give int(…) of text")
+        if not abs(one) <= MOST_ID:
+            raise NotFound(f"no job {one!r:.50}; ids are smaller")
+
+
+def _check_cursor(name: str, cursor: int) -> None:
+    if not is_whole(cursor, -MOST_ID, MOST_ID):
+        raise Invalid(
+            f"{name} must be a whole number of at most 19 digits, not {cursor!r:.50}", fields=[(name, "range")]
+        )
+
+
+def _check_limit(limit: int, most: int = MOST_ID) -> None:
+    if not is_whole(limit, 1, most):
+        raise Invalid(f"limit {limit!r:.50} is out of range; use 1 to {most}", fields=[("limit", "range")])
+
+
+def _check_text(name: str, text: str | None) -> None:
+    if text is not None and text != "" and not is_text(text):
+        raise Invalid(f"{name} must be text of up to 200 characters, not {text!r:.50}", fields=[(name, "text")])
+
+
 class Jobs:
     """`ulak.jobs`: everything about jobs that are in the store already."""
 
@@ -150,6 +179,7 @@ class Jobs:
         self._clock = clock
 
     async def get(self, identifier: int) -> Record:
+        _check_ids([identifier])
         found = await self._store.read(read_record, identifier)
         if found is None:
             raise NotFound(f"no job {identifier}; it was never accepted here, or its history was pruned")
@@ -160,12 +190,14 @@ class Jobs:
     ) -> list[Record]:
         if status is not None and status not in STATUSES:
             raise Invalid(f"no status {status!r}; there are: {', '.join(STATUSES)}")
-        if not 1 <= limit <= MOST:
-            raise Invalid(f"limit {limit} is out of range; use 1 to {MOST}")
+        _check_limit(limit, MOST)
+        _check_text("kind", kind)
+        _check_cursor("before", before or 0)
         return await self._store.read(list_records, kind, status, (1 << 62) if before is None else before, limit)
 
     async def cancel(self, identifier: int) -> Cancelled:
         """At once while it waits ("cancelled"), by a mark while it runs ("cancelling")."""
+        _check_ids([identifier])
         verdict = await self._store.submit(CANCEL, identifier)
         if verdict == "finished":
             record = await self.get(identifier)
@@ -173,14 +205,21 @@ class Jobs:
         return verdict
 
     async def find_dead(self, wanted: Filter, after: int = 0, limit: int = 100) -> Ids:
+        _check_cursor("after", after)
+        _check_limit(limit)
+        for name in ("kind", "error_class", "contains"):
+            _check_text(name, getattr(wanted, name))
         return await self._store.read(dead_letters.find_ids, wanted, after, limit)
 
     async def redrive(self, identifiers: Ids) -> Ids:
         """Put dead letters back to work; answers those that went."""
+        _check_ids(identifiers)
         return await self._store.submit(REDRIVE, identifiers)
 
     async def redrive_all(self, wanted: Filter, *, rate_per_second: float | None = None) -> AsyncIterator[int]:
         """Every dead letter that fits, oldest first, at a rate if one is given; yields each id that went."""
+        if rate_per_second is not None and not (is_number(rate_per_second) and rate_per_second > 0):
+            raise Invalid(f"rate_per_second must be a number of more than 0, or None, not {rate_per_second!r:.50}")
         after, page = 0, 1 if rate_per_second else 200
         while ids := await self.find_dead(wanted, after, page):
             for identifier in await self.redrive(ids):
@@ -193,9 +232,12 @@ class Jobs:
         await self._clock.wait(asyncio.Event(), seconds)
 
     async def edit(self, identifier: int, payload: Any) -> None:
-        await self._store.write(dead_letters.edit, identifier, codec.encode(payload))
+        _check_ids([identifier])
+        written = to_payload(payload, f"dead letter {identifier}")
+        await self._store.write(dead_letters.edit, identifier, written)
 
     async def drop(self, identifier: int) -> None:
+        _check_ids([identifier])
         await self._store.write(dead_letters.drop, identifier)
 
     async def counts(self) -> dict[str, Counts]:
@@ -218,4 +260,6 @@ class Jobs:
 
     async def events(self, after: int = 0, limit: int = 1000) -> Events:
         """Events above the cursor, in commit order; the last one's `seq` is the next cursor."""
+        _check_cursor("after", after)
+        _check_limit(limit)
         return await self._store.read(read_events, after, limit)

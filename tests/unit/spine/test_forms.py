@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import math
+from datetime import UTC, date, datetime, timedelta
+from functools import reduce
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ulak import Conflict, Invalid, NewJob, Priority
+from ulak import Backoff, BreakerPolicy, Conflict, Invalid, NewJob, Priority
 from ulak.clock import to_millis
 from ulak.ids import Ids
 from ulak.spine.cron import CronEntry
@@ -26,6 +28,23 @@ def row(**options):
 def test_a_plain_job_is_due_now():
     made = row(payload={"to": "ada"})
     assert (made.due_at, made.accepted_at, made.prio, made.payload) == (NOW, NOW, Priority.NORMAL, b'{"to":"ada"}')
+
+
+@pytest.mark.parametrize(
+    "payload", [None, [None, 1.5], {"when": datetime(2027, 1, 1, tzinfo=UTC), "who": None}, {"who": None, "in": {1, 2}}]
+)
+def test_null_is_as_good_a_payload_as_any(payload):
+    assert b"null" in row(payload=payload).payload
+
+
+def test_a_payload_of_a_hundred_levels_is_taken():
+    assert row(payload=reduce(lambda inner, _: [inner], range(100), "[" * 200)).payload.startswith(b"[" * 100)
+
+
+@pytest.mark.parametrize("jobs", [None, NewJob("mail.send"), "mail.send", [{"kind": "mail.send"}]], ids=repr)
+def test_what_is_no_list_of_jobs_is_refused_by_name(jobs):
+    with pytest.raises(Invalid, match=r"NewJob\(kind, payload\)"):
+        to_rows(jobs, Ids(), NOW)
 
 
 def test_a_delay_and_an_instant_say_when():
@@ -57,6 +76,27 @@ def test_a_delay_and_an_instant_say_when():
         ({"payload": object()}, "payload"),
         ({"payload": "\ud800"}, "payload"),
         ({"payload": "x" * MOST_PAYLOAD_BYTES}, "payload"),
+        ({"payload": {"price": float("nan")}}, "payload"),  # JSON has none, and null is something else
+        ({"payload": [[1, float("-inf")]]}, "payload"),
+        ({"payload": reduce(lambda inner, _: [inner], range(101), 1)}, "payload"),
+        ({"payload": reduce(lambda inner, _: {"in": inner}, range(5000), 1)}, "payload"),
+        ({"kind": None}, "kind"),
+        ({"kind": ["mail.send"]}, "kind"),
+        ({"kind": b"mail.send"}, "kind"),
+        ({"key": 5}, "key"),
+        ({"unique_key": ["today"]}, "unique_key"),
+        ({"continuation": print}, "continuation"),
+        ({"slots": 1.5}, "slots"),
+        ({"slots": "3"}, "slots"),
+        ({"priority": "HIGH"}, "priority"),
+        ({"priority": []}, "priority"),
+        ({"delay_seconds": "1"}, "delay_seconds"),
+        ({"delay_seconds": timedelta(seconds=1)}, "delay_seconds"),
+        ({"due_at": "2027-01-01T00:00:00Z"}, "due_at"),
+        ({"due_at": date(2027, 1, 1)}, "due_at"),
+        ({"expires_at": 1_800_000_000}, "expires_at"),
+        ({"on_uncertain": "Hold"}, "on_uncertain"),  # taken for "resend", it would be paid twice
+        ({"on_uncertain": None}, "on_uncertain"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -103,6 +143,55 @@ def test_a_limit_of_nothing_is_refused(options):
         Handler("mail.send", handle, **options)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"concurrency": math.nan},
+        {"concurrency": "5"},
+        {"max_attempts": 1.5},
+        {"timeout_seconds": None},
+        {"timeout_seconds": math.nan},
+        {"rate_per_second": math.nan},
+        {"capacity": 0},  # nothing would ever fit
+        {"capacity": -1},
+        {"capacity": "10"},
+        {"admission": "drop"},
+        {"wait_seconds": -1},
+        {"wait_seconds": math.nan},
+        {"lane": "proces"},
+        {"backoff": 5},
+        {"breaker": True},
+        {"pool": 5},
+    ],
+    ids=repr,
+)
+def test_a_handler_with_nonsense_is_refused_when_it_is_declared(options):
+    with pytest.raises(Invalid, match=f"{next(iter(options))} of mail.send must be"):
+        Handler("mail.send", handle, **options)
+
+
+@pytest.mark.parametrize("kind", [None, 5, "", "x" * 101, "a\x00b", "\ud800"])
+def test_a_handler_for_what_is_no_kind_is_refused(kind):
+    with pytest.raises(Invalid, match="must be text of 1 to 100 characters"):
+        Handler(kind, handle)
+
+
+@pytest.mark.parametrize(
+    "options", [{"first_seconds": -1}, {"factor": "2"}, {"cap_seconds": math.nan}, {"jitter": -0.1}], ids=repr
+)
+def test_a_backoff_that_is_no_time_is_refused(options):
+    with pytest.raises(Invalid, match=f"{next(iter(options))} of a Backoff"):
+        Backoff(**options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"failures": 0}, {"failures": 1.5}, {"open_seconds": -1}, {"cap_seconds": math.nan}], ids=repr
+)
+def test_a_breaker_that_could_not_work_is_refused(options):
+    with pytest.raises(Invalid, match=f"{next(iter(options))} of a BreakerPolicy"):
+        BreakerPolicy(**options)
+
+
 def test_kinds_of_one_pool_share_the_smallest_bound():
     handlers = Handlers()
     handlers.add(Handler("mail.send", handle, pool="out", capacity=10))
@@ -134,6 +223,25 @@ def test_an_hour_that_the_clocks_skip_still_has_one_firing():
         times.append(before)
     days = {to_millis(datetime(2027, 3, day, tzinfo=UTC)) // 86_400_000 for day in (28, 29, 30)}
     assert {at // 86_400_000 for at in times} == days
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"name": ""},
+        {"name": 5},
+        {"kind": ""},
+        {"kind": "x" * 101},
+        {"payload": object()},
+        {"payload": "x" * MOST_PAYLOAD_BYTES},
+        {"expression": None},
+        {"time_zone": None},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_an_entry_that_could_not_fire_is_refused_when_it_is_declared(options):
+    with pytest.raises(Invalid):
+        CronEntry(**{"name": "nightly", "expression": "30 2 * * *", "kind": "report.make", **options}).check(NOW)
 
 
 # Statements
