@@ -137,3 +137,38 @@ def test_a_server_that_is_not_there_is_told(ulak):
         ulak("jobs", "list", "--set", "client.url=http://127.0.0.1:1")
     with pytest.raises(Error, match="http://"):
         ulak("jobs", "list", "--set", "client.url=somewhere")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["jobs", "show", ""],
+        ["jobs", "show", ".."],
+        ["jobs", "show", "\udcff"],
+        ["jobs", "show", "1?reveal=true"],
+        ["jobs", "cancel", "1/../2"],
+        ["jobs", "list", "--kind", "\udcff"],
+        ["dead", "list", "--contains", "\udcff"],
+        ["dead", "edit", "1", "@missing.json"],
+        ["dead", "edit", "1", "@."],
+        ["dead", "drop", "../keys/0123456789"],
+        ["keys", "revoke", ""],
+        ["keys", "create", "\udcff", "--scope", "admin"],
+        ["notify", "show", ""],
+        ["jobs", "list", "--set", "client.url=http://[::1"],
+        ["jobs", "list", "--set", "client.url=http://"],
+        ["jobs", "list", "--set", "client.url=http://x:99999"],
+    ],
+    ids=" ".join,
+)
+def test_nonsense_is_an_error_of_ours_and_not_a_traceback(words, ulak):
+    with pytest.raises(Error):
+        ulak(*words)
+
+
+def test_an_id_stays_one_part_of_the_path(store, ulak):
+    """`..` in it must not reach another route: there it would end a key."""
+    key = ulak("keys", "create", "ops", "--scope", "admin", "--json")["id"]
+    with pytest.raises(Error):
+        ulak("dead", "drop", f"../keys/{key}")
+    assert ulak("keys", "list", "--json")["keys"][0]["revokedAt"] is None

@@ -46,3 +46,18 @@ def test_migrate_keeps_off_a_store_in_use(folder, ulak):
     with pytest.raises(Conflict, match="another process"):
         ulak("db", "migrate")
     lock.release()
+
+
+@pytest.mark.parametrize("command", [["jobs", "list"], ["db", "migrate"], ["db", "check"]], ids=" ".join)
+@pytest.mark.parametrize("file", ["notes.txt", "folder", "notes.txt/ulak.db"])
+def test_a_store_that_is_no_database_is_named_and_left_alone(folder, ulak, command, file):
+    (folder / "notes.txt").write_text("not a database, but precious " * 100)
+    (folder / "folder").mkdir()
+    with pytest.raises(Misconfigured, match="can't be opened"):
+        ulak(*command, "--set", f"store=sqlite:///{file}")
+    assert (folder / "notes.txt").read_text() == "not a database, but precious " * 100
+
+
+def test_migrate_in_a_folder_that_is_not_there_says_so(ulak):
+    with pytest.raises(Misconfigured, match="No such file or directory"):
+        ulak("db", "migrate", "--set", "store=sqlite:///nowhere/ulak.db")

@@ -200,3 +200,22 @@ def test_a_secret_of_the_wrong_type_is_not_printed(folder):
     with pytest.raises(Misconfigured) as caught:
         load(env={})
     assert "4815162342" not in str(caught.value)
+
+
+@pytest.mark.parametrize("store", ["sqlite:///", "sqlite:////", "sqlite:///.", "sqlite:///..", "sqlite:///:memory:"])
+def test_a_store_without_a_file_is_refused(store):
+    with pytest.raises(Misconfigured, match="names no file"):
+        load(env={"ULAK_STORE": store})
+
+
+def test_a_setting_without_a_name_is_an_unknown_key():
+    with pytest.raises(Misconfigured, match="unknown key"):
+        load(env={"ULAK_": "1"})
+    with pytest.raises(Misconfigured, match="unknown key"):
+        load(env={}, overrides={"": "5"})
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(folder):
+    (folder / "ulak.toml").write_bytes(b"\xef\xbb\xbf[http]\nport = 9000\n")
+    loaded = load(env={})
+    assert (loaded.settings.http.port, loaded.origin("http.port")) == (9000, "ulak.toml:2")

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Annotated, Any, Protocol
+from urllib.parse import quote
 
 import msgspec
 import typer
@@ -15,10 +16,18 @@ from rich.table import Table
 
 from ulak.cli import logs
 from ulak.cli.option import Assignments, ConfigFile, load_settings
+from ulak.errors import Invalid
 from ulak.settings import Settings
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _SHARED = {"as_json": (AsJson, False), "config": (ConfigFile, None), "assignments": (Assignments, None)}
+
+
+def segment(given: str) -> str:
+    """A word from the command line as one part of a path, whatever is in it."""
+    if given in {"", ".", ".."}:
+        raise Invalid(f"{given!r} is no id; `list` shows which there are")
+    return quote(given, safe="", errors="surrogateescape")
 
 
 class Desk(Protocol):

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from ulak.cli.command import Desk, Shown, asks, lines, table
+from ulak.cli.command import Desk, Shown, asks, lines, segment, table
 from ulak.errors import Invalid
 
 dead = typer.Typer(help="Look at dead letters, mend them, send them again.", no_args_is_help=True)
@@ -68,17 +68,19 @@ async def edit(
     payload: Annotated[str, typer.Argument(metavar="JSON", help="The new payload; @FILE reads it, - takes the input.")],
 ) -> Shown:
     """Replace a dead letter's payload before it is sent again."""
-    await desk.ask("PUT", f"/api/dead/{identifier}/payload", body=_payload(payload))
+    await desk.ask("PUT", f"/api/dead/{segment(identifier)}/payload", body=_payload(payload))
     return {"id": identifier}, lines(
         f"The payload of {identifier} is replaced; send it: ulak dead redrive {identifier}"
     )
 
 
 def _payload(given: str) -> Any:
-    text = sys.stdin.read() if given == "-" else Path(given[1:]).read_text("utf-8") if given.startswith("@") else given
     try:
+        text = sys.stdin.read() if given == "-" else Path(given[1:]).read_text("utf-8") if given[:1] == "@" else given
         return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except OSError as error:
+        raise Invalid(f"{given[1:]} can't be read ({error.strerror}); @FILE names a file, - takes the input") from None
+    except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
         raise Invalid(f"the payload is not JSON: {error}") from None
 
 
@@ -86,7 +88,7 @@ def _payload(given: str) -> Any:
 async def drop(desk: Desk, identifiers: Annotated[list[str], typer.Argument(metavar="ID...")]) -> Shown:
     """Drop dead letters for good."""
     for identifier in identifiers:
-        await desk.ask("DELETE", f"/api/dead/{identifier}")
+        await desk.ask("DELETE", f"/api/dead/{segment(identifier)}")
     return {"dropped": identifiers}, lines(f"Dropped: {', '.join(identifiers)}")
 
 

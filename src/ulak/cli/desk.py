@@ -41,8 +41,14 @@ class OpenDesk:
 
     async def ask(self, method: str, path: str, query: Query | None = None, body: Any = ...) -> Any:
         given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
-        target = f"{path}?{urlencode(given)}" if given else path
-        status, answer = await self._carry(method, target, None if body is ... else msgspec.json.encode(body))
+        try:
+            target = f"{path}?{urlencode(given)}" if given else path
+            sent = None if body is ... else msgspec.json.encode(body)
+        except UnicodeEncodeError as error:
+            raise errors.Invalid(
+                f"{error.object!r:.50} is not UTF-8; check what the terminal or the file uses"
+            ) from None
+        status, answer = await self._carry(method, target, sent)
         decoded = _decode(answer)
         if status >= 400:
             raise _error(status, decoded)
@@ -83,10 +89,18 @@ async def open_desk(settings: Settings) -> AsyncIterator[OpenDesk]:
         yield OpenDesk(carry)
 
 
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # an IPv6 address that does not end, a port out of range
+        return False
+
+
 @contextlib.asynccontextmanager
 async def _over_http(url: str, key: str, settings: Settings, who: str = "") -> AsyncIterator[Carrier]:
-    if urlsplit(url).scheme not in {"http", "https"}:
-        raise errors.Misconfigured("client.url must begin with http:// or https://")
+    if not _is_address(url):
+        raise errors.Misconfigured("client.url must begin with http:// or https://, and name a host and no odd port")
     headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
     timeout = aiohttp.ClientTimeout(total=settings.client.timeout_seconds)
     async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
@@ -97,7 +111,8 @@ async def _over_http(url: str, key: str, settings: Settings, who: str = "") -> A
                     return answer.status, await answer.read()
             except (OSError, TimeoutError, aiohttp.ClientError) as error:
                 raise errors.Unavailable(
-                    f"{who or url} does not answer ({type(error).__name__}); stop it first, or try again"
+                    f"{who or url} does not answer ({type(error).__name__}); "
+                    + ("stop it first, or try again" if who else "is client.url right, and does it run?")
                 ) from error
 
         yield carry

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, lines, table
+from ulak.cli.command import Desk, Shown, asks, lines, segment, table
 from ulak.cli.dead import send_again
 
 jobs = typer.Typer(help="Look at jobs and step in.", no_args_is_help=True)
@@ -38,7 +38,7 @@ async def list_(
 @asks(jobs)
 async def show(desk: Desk, identifier: JobId, reveal: Reveal = False) -> Shown:
     """One job with its timeline."""
-    job = await desk.ask("GET", f"/api/jobs/{identifier}", {"reveal": reveal})
+    job = await desk.ask("GET", f"/api/jobs/{segment(identifier)}", {"reveal": reveal})
     facts = [f"{name}: {_text(value)}" for name, value in job.items() if name != "timeline" and value is not None]
     steps = [f"  {one['at']}  {one['word']} ({one['attempt']})  {_text(one['detail'])}" for one in job["timeline"]]
     return job, lines(*facts, "timeline:", *steps)
@@ -51,7 +51,7 @@ def _text(value: Any) -> str:
 @asks(jobs)
 async def cancel(desk: Desk, identifiers: JobIds) -> Shown:
     """Cancel jobs: at once while they wait, by a mark that the worker sees while they run."""
-    verdicts = [await desk.ask("POST", f"/api/jobs/{identifier}/cancel") for identifier in identifiers]
+    verdicts = [await desk.ask("POST", f"/api/jobs/{segment(identifier)}/cancel") for identifier in identifiers]
     return verdicts, table(verdicts, "id", "status")
 
 

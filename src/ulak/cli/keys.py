@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, lines, table
+from ulak.cli.command import Desk, Shown, asks, lines, segment, table
 
 keys = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
 
@@ -39,5 +39,5 @@ async def list_(desk: Desk) -> Shown:
 @asks(keys)
 async def revoke(desk: Desk, identifier: Annotated[str, typer.Argument(metavar="ID")]) -> Shown:
     """Revoke a key: at once on the server that is asked, within seconds on others."""
-    await desk.ask("DELETE", f"/api/keys/{identifier}")
+    await desk.ask("DELETE", f"/api/keys/{segment(identifier)}")
     return {"id": identifier}, lines(f"Key {identifier} opens nothing any more.")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import msgspec
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, lines, table
+from ulak.cli.command import Desk, Shown, asks, lines, segment, table
 from ulak.errors import Invalid
 
 notify = typer.Typer(help="Send notifications and see what became of them.", no_args_is_help=True)
@@ -77,7 +76,7 @@ def _object(option: str, text: str | None) -> Any:
 @asks(notify)
 async def show(desk: Desk, identifier: Id, reveal: Reveal = False) -> Shown:
     """One notification with its attempts and timeline."""
-    found = await desk.ask("GET", f"/api/notifications/{quote(identifier, safe='')}", {"reveal": reveal})
+    found = await desk.ask("GET", f"/api/notifications/{segment(identifier)}", {"reveal": reveal})
     facts = [f"{name}: {_text(value)}" for name, value in found.items() if name != "timeline" and value is not None]
     steps = [f"  {one['at']}  {one['what']} ({one['attempt']})  {_text(one['detail'])}" for one in found["timeline"]]
     return found, lines(*facts, "timeline:", *steps)
@@ -123,7 +122,7 @@ async def resend(desk: Desk, identifiers: Annotated[list[str], typer.Argument(me
 
 
 async def _verb(desk: Desk, identifier: str, verb: str) -> Any:
-    return await desk.ask("POST", f"/api/notifications/{quote(identifier, safe='')}/{verb}")
+    return await desk.ask("POST", f"/api/notifications/{segment(identifier)}/{verb}")
 
 
 @asks(notify)
@@ -135,7 +134,7 @@ async def inbox(
     limit: Annotated[int, typer.Option(help="Most rows.")] = 50,
 ) -> Shown:
     """A recipient's in-app notifications, newest first."""
-    place = f"/api/inbox/{quote(recipient, safe='')}"
+    place = f"/api/inbox/{segment(recipient)}"
     page = await desk.ask("GET", place, {"unread": unread, "limit": limit})
     if mark_read:
         await desk.ask("POST", f"{place}/read")

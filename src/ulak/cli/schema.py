@@ -15,6 +15,7 @@ from ulak.settings import Settings
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import migrate_postgres, migrate_sqlite
 from ulak.stores.sqlite_reader import open_reader
+from ulak.stores.sqlite_session import opening
 
 
 def migrate_store(settings: Settings) -> list[int]:
@@ -22,7 +23,7 @@ def migrate_store(settings: Settings) -> list[int]:
     now = SystemClock().now()
     database = file_of(settings.store)
     if database is not None:
-        with locked(database), contextlib.closing(connect(database)) as connection:
+        with opening(database), locked(database), contextlib.closing(connect(database)) as connection:
             return migrate_sqlite(connection, now)
     if settings.store == "memory:":
         return []
@@ -61,7 +62,7 @@ def back_up(settings: Settings, target: Path) -> None:
         raise NotFound(f"no store {database}; check the setting store")
     if target.exists():
         raise Conflict(f"{target} exists already; name a file that does not")
-    with contextlib.closing(open_reader(database)) as connection:
+    with opening(database), contextlib.closing(open_reader(database)) as connection:
         try:
             connection.execute("VACUUM INTO ?", (str(target),))
         except sqlite3.Error as error:

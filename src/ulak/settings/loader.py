@@ -22,7 +22,7 @@ from ulak.settings.tree import Settings
 DEFAULT_FILE = "ulak.toml"
 CONFIG_VARIABLE = "ULAK_CONFIG"
 _KEYS = keys(Settings)
-_SECTIONS = {name for name, _ in sections(Settings)}
+_SECTIONS = {name for name, _ in sections(Settings) if name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _from_file(given: str | Path | None) -> _Layer:
     if not given and not path.exists():
         return _Layer({}, {})
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors put a mark at the beginning
         values = flatten(tomllib.loads(text))
     except OSError as error:
         raise Misconfigured(f"{path}: can't be read ({error.strerror}); check --config and {CONFIG_VARIABLE}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field, field_validator
@@ -16,7 +17,9 @@ from ulak.settings.notify import Notify
 from ulak.settings.spine import Spine
 from ulak.settings.worker import Worker
 
-STORE_FORMS = ("memory:", "sqlite:///", "postgresql://")
+_FILE = "sqlite:///"
+_NO_FILE = {"", "..", ":memory:"}
+STORE_FORMS = ("memory:", _FILE, "postgresql://")
 
 
 class Settings(BaseSettings):
@@ -46,6 +49,8 @@ class Settings(BaseSettings):
     def _is_a_known_store(cls, value: str) -> str:
         if not value.startswith(STORE_FORMS):
             raise ValueError(f"no such kind of store; it begins with one of {', '.join(STORE_FORMS)}")
+        if value.startswith(_FILE) and Path(value.removeprefix(_FILE)).name in _NO_FILE:
+            raise ValueError("it names no file; write it like sqlite:///ulak.db, or memory: for one that is not kept")
         return value
 
     @classmethod

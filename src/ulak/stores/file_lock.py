@@ -5,9 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
-from ulak.errors import Conflict
+from ulak.errors import Conflict, Misconfigured
 
 
 class FileLock:
@@ -16,7 +16,7 @@ class FileLock:
         self._file: IO[str] | None = None
 
     def take(self) -> None:
-        file = self._path.open("a+")
+        file = _open(self._path, "a+")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -36,11 +36,20 @@ class FileLock:
             self._file = None
 
 
+def _open(path: Path, mode: str) -> IO[str]:
+    try:
+        return cast("IO[str]", path.open(mode))
+    except OSError as error:
+        raise Misconfigured(
+            f"{path} can't be opened ({error.strerror}); check the setting store, and whose files these are"
+        ) from error
+
+
 def holder(path: Path) -> str | None:
     """Who holds the lock, or None when nobody does."""
     if not path.exists():
         return None
-    with path.open("r+") as file:
+    with _open(path, "r+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

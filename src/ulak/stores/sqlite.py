@@ -23,7 +23,7 @@ from ulak.stores.ballast import Ballast
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import prepare_sqlite
 from ulak.stores.sqlite_reader import Readers, open_reader
-from ulak.stores.sqlite_session import SqliteSession, translate
+from ulak.stores.sqlite_session import SqliteSession, opening, translate
 from ulak.stores.sqlite_tx import SqliteTx
 from ulak.stores.writer import RUN_UNIT, Writer
 
@@ -79,10 +79,12 @@ class SqliteStore:
 
     async def open(self, listener: Listener) -> None:
         self._listener = listener
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with opening(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
         self._lock.take()
         try:
-            session = await asyncio.to_thread(self._prepare)
+            with opening(self.path):
+                session = await asyncio.to_thread(self._prepare)
         except BaseException:
             self._lock.release()
             raise

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from ulak.clock import Clock
-from ulak.errors import Conflict, Invalid, Unavailable
+from ulak.errors import Conflict, Invalid, Misconfigured, Unavailable
 from ulak.ids import Ids, made_at
 from ulak.spine.event import to_block
 from ulak.spine.query import Queries
@@ -16,6 +18,7 @@ from ulak.stores.sqlite_tx import SqliteTx
 
 sql = Queries("ulak.spine")
 
+_NOT_OURS = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 _FSYNC_FAILED = {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC}
 
 
@@ -149,6 +152,19 @@ class SqliteSession:
             self._connection.close()
         finally:
             self._let_go()
+
+
+@contextlib.contextmanager
+def opening(path: Path) -> Iterator[None]:
+    """A file that can't be opened, or is none of ours, is a mistake in the settings."""
+    try:
+        yield
+    except OSError as error:
+        raise Misconfigured(f"{path} can't be opened ({error.strerror}); check the setting store") from error
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_OURS:
+            raise Misconfigured(f"{path} can't be opened ({error}); check the setting store") from error
+        raise translate(error) from error
 
 
 def translate(error: Exception) -> Exception:
