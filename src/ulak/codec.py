@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 MOST_LEVELS = 100  # what shows and masks a payload later goes down level by level
+SHORT = 2 * MOST_LEVELS  # a shorter document has not so many levels
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
@@ -16,19 +17,13 @@ encode = _encoder.encode
 decode = _decoder.decode
 
 
-def encode_given(value: object) -> bytes:
-    """What a caller gave, as strict JSON: no NaN, which would silently become null, and no bottomless nesting."""
-    encoded = _encoder.encode(value)
-    if _may_be_deep(encoded) and _is_deeper(_decoder.decode(encoded), MOST_LEVELS):
+def check(value: object, encoded: bytes) -> None:
+    """Raise ValueError for a NaN, which would silently become null, and for bottomless nesting."""
+    brackets = encoded.count(b"[") + encoded.count(b"{")
+    if brackets > MOST_LEVELS and _is_deeper(_decoder.decode(encoded), MOST_LEVELS):
         raise ValueError(f"it is nested more than {MOST_LEVELS} levels deep")
-    if b"null" in encoded and value is not None:
+    if b"null" in encoded:
         json.dumps(value, allow_nan=False, skipkeys=True, default=_plain)
-    return encoded
-
-
-def _may_be_deep(encoded: bytes) -> bool:
-    """Every level opens and closes a bracket; most documents have far too few."""
-    return len(encoded) > 2 * MOST_LEVELS and encoded.count(b"[") + encoded.count(b"{") > MOST_LEVELS
 
 
 def _plain(value: object) -> Any:
