@@ -76,7 +76,7 @@ def test_new_work_runs_while_the_old_is_held(ulak):
     assert sorted(ran) == new
 
 
-def test_a_restored_store_has_an_identity_of_its_own(ulak):
+def test_a_restored_store_has_an_identity_of_its_own(folder, ulak):
     asyncio.run(fill(1))
     ulak("db", "backup", "backup.db")
     seen = set()
@@ -86,6 +86,8 @@ def test_a_restored_store_has_an_identity_of_its_own(ulak):
         seen |= set(connection.execute("SELECT value FROM meta WHERE name = 'store_id'"))
         connection.close()
     assert len(seen) == 2
+    aside = {path.name for path in folder.glob("ulak.db.before-*") if not path.name.endswith(("-wal", "-shm"))}
+    assert len(aside) == 2  # both old ones are kept, though a second had not passed
 
 
 def test_a_present_store_is_put_aside_and_not_lost(folder, ulak):

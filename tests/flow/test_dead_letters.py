@@ -67,6 +67,15 @@ async def test_an_edit_that_is_not_json_is_refused_and_the_letter_stays(ulak, re
         assert (await ulak.jobs.get(job)).payload == 1
 
 
+async def test_a_filter_by_words_takes_them_as_they_are(ulak, recorder):
+    async with ulak:
+        await bury(ulak, recorder, NewJob("mail.send", 1))
+        (full,) = await bury(ulak, recorder, NewJob("sms.send", 2), cause="100% full, see C:\\logs_1")
+        for part in ("0%", "s_1", "C:\\LOGS"):
+            assert await ulak.jobs.find_dead(Filter(contains=part)) == [full]
+        assert await ulak.jobs.find_dead(Filter(contains="n_ such")) == []
+
+
 async def test_a_filter_finds_them_first_and_sends_exactly_those_again(ulak, recorder):
     async with ulak:
         boxes = await bury(ulak, recorder, NewJob("mail.send", 1), NewJob("mail.send", 2))

@@ -91,7 +91,7 @@ def _fold(copy: Path) -> None:
 
 
 def _put_aside(database: Path) -> None:
-    stamp = to_datetime(SystemClock().now()).strftime("%Y%m%d-%H%M%S")
+    stamp = to_datetime(SystemClock().now()).strftime("%Y%m%d-%H%M%S.%f")  # two within a second must not meet
     for ending in _BESIDE:
         present = database.with_name(database.name + ending)
         if present.exists():

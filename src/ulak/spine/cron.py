@@ -13,7 +13,7 @@ from ulak.clock import to_datetime, to_millis
 from ulak.errors import Invalid
 from ulak.spine.departure import new_row
 from ulak.spine.enqueue import enqueue_owed
-from ulak.spine.form import MOST_TEXT, is_kind, is_text, to_payload
+from ulak.spine.form import MOST_TEXT, is_kind, is_text, to_json
 from ulak.spine.job import MOST_KIND
 from ulak.spine.query import Queries
 from ulak.spine.store import Line, Tx, Verb
@@ -39,7 +39,7 @@ class CronEntry:
             )
         if not is_kind(self.kind):
             raise Invalid(f"cron entry {self.name}: {self.kind!r:.50} is no job kind; give 1 to {MOST_KIND} characters")
-        to_payload(self.payload, f"cron entry {self.name}")
+        to_json(self.payload, f"cron entry {self.name}")
         self.next_after(now)
 
     def next_after(self, now: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -34,13 +35,18 @@ def find_ids(tx: Tx, wanted: Filter, after: int, limit: int) -> list[int]:
         sql.find_dead,
         kind=wanted.kind,
         error_class=wanted.error_class,
-        contains=None if wanted.contains is None else f"%{wanted.contains}%",
+        contains=None if wanted.contains is None else f"%{_literally(wanted.contains)}%",
         died_before=None if wanted.died_before is None else given_millis("died_before", wanted.died_before),
         died_after=None if wanted.died_after is None else given_millis("died_after", wanted.died_after),
         after=after,
         n=limit,
     )
     return [identifier for (identifier,) in rows]
+
+
+def _literally(text: str) -> str:
+    """For LIKE, to which % and _ mean something."""
+    return re.sub(r"([\\%_])", r"\\\1", text)
 
 
 def redrive(tx: Tx, ids: list[int], due_at: int | None = None) -> list[int]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 
 import msgspec
 
-from ulak import codec
-from ulak.errors import Held, Permanent, Throttled
+from ulak.errors import Held, Invalid, Permanent, Throttled
 from ulak.masking import mask_text
+from ulak.spine.form import to_json
 from ulak.spine.handler import Handler
 from ulak.spine.job import Job
 from ulak.spine.outcome import DONE, Cancel, Dead, Done, Outcome, Retry, Snooze
@@ -24,6 +25,8 @@ def answered(returned: object) -> Outcome:
     """What a handler returned, as an outcome: None and plain results are Done."""
     outcome = returned if isinstance(returned, _OUTCOMES) else Done(returned)
     if isinstance(outcome, Done):
+        if inspect.iscoroutinefunction(outcome.unit):
+            raise Permanent(f"the handler answered {outcome!r:.200}; a unit is a plain function, unit(tx)")
         if outcome.result is not None:
             return _written(outcome)
         return DONE if outcome.unit is None else outcome
@@ -36,12 +39,10 @@ def answered(returned: object) -> Outcome:
 def _written(done: Done) -> Done:
     """With the result as JSON already: a value that can't be kept is this job's trouble and nobody else's."""
     try:
-        return Done(msgspec.Raw(codec.encode(done.result)), done.unit)
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        kind = type(done.result).__name__
-        raise Permanent(
-            f"the handler did its work, but its result ({kind}) can't be written as JSON: {error}; return JSON or None"
-        ) from error
+        written = msgspec.Raw(to_json(done.result, f"this job ({type(done.result).__name__})", "result"))
+    except Invalid as error:
+        raise Permanent(f"the handler did its work, but {error}; return JSON or None") from error
+    return Done(written, done.unit)
 
 
 def error_class(error: BaseException) -> str:

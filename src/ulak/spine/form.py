@@ -70,7 +70,7 @@ def _to_row(job: NewJob, identifier: int, now: int) -> Row:
             job.unique_key,
             job.continuation,
             1 if job.on_uncertain == "hold" else 0,
-            to_payload(job.payload, job.kind),
+            to_json(job.payload, job.kind),
         )
     )
 
@@ -154,19 +154,18 @@ def _due_at(job: NewJob, now: int) -> int:
     return now if job.delay_seconds is None else now + round(job.delay_seconds * 1000)
 
 
-def to_payload(value: Any, whose: str) -> bytes:
+def to_json(value: Any, whose: str, what: str = "payload") -> bytes:
+    """As it is kept: within the bounds, and the same when it is read again."""
     try:
         payload = codec.encode(value)
         if value is not None and (len(payload) > SHORT or payload.find(b"null") >= 0):  # `in` takes twice as long
             codec.check(value, payload)
     except (TypeError, msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Invalid(
-            f"the payload of {whose} can't be written as JSON: {error}", fields=[("payload", "json")]
-        ) from error
+        raise Invalid(f"the {what} of {whose} can't be written as JSON: {error}", fields=[(what, "json")]) from error
     if len(payload) > MOST_PAYLOAD_BYTES:
         raise TooLarge(
-            f"the payload of {whose} is larger than {MOST_PAYLOAD_BYTES // 1024} KiB; "
+            f"the {what} of {whose} is larger than {MOST_PAYLOAD_BYTES // 1024} KiB; "
             "store it elsewhere and send where it is",
-            fields=[("payload", "size")],
+            fields=[(what, "size")],
         )
     return payload

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Required, TypedDict, cast
 
@@ -14,7 +14,7 @@ from ulak.spine import dead_letters
 from ulak.spine.cancel import CANCEL, Cancelled
 from ulak.spine.dead_letters import REDRIVE, Filter
 from ulak.spine.event import EventRecord, read_events
-from ulak.spine.form import is_number, is_text, is_whole, to_payload
+from ulak.spine.form import is_number, is_text, is_whole, to_json
 from ulak.spine.job import Entry, Priority, Record, State, Word
 from ulak.spine.query import Queries, Query
 from ulak.spine.store import Store, Tx
@@ -145,7 +145,7 @@ def list_records(tx: Tx, kind: str | None, status: str | None, before: int, limi
 
 
 def _check_ids(identifiers: Ids) -> None:
-    if not isinstance(identifiers, Iterable):
+    if not isinstance(identifiers, Sequence):
         raise Invalid(f"{identifiers!r:.50} is no list of ids")
     for one in identifiers:
         if not isinstance(one, int):
@@ -233,7 +233,7 @@ class Jobs:
 
     async def edit(self, identifier: int, payload: Any) -> None:
         _check_ids([identifier])
-        written = to_payload(payload, f"dead letter {identifier}")
+        written = to_json(payload, f"dead letter {identifier}")
         await self._store.write(dead_letters.edit, identifier, written)
 
     async def drop(self, identifier: int) -> None:

@@ -210,11 +210,11 @@ class Worker:
     def _end(self, running: Running, outcome: Outcome) -> None:
         if running.ended:
             return
-        running.ended = True
         lease = running.lease
+        resume = 0 if type(outcome) is Done else executor.resume_at(outcome, self._clock.now())
+        running.ended = True
         if running.started is not None:
             running.times.run.observe(self._clock.monotonic() - running.started)
-        resume = 0 if type(outcome) is Done else executor.resume_at(outcome, self._clock.now())
         self._settler.add(Settlement(lease.id, lease.epoch, lease.kind, lease.key, lease.attempt, outcome, resume))
         self._underway.remove(running)
         if lease.crashes:

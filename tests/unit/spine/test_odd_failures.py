@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ulak.backoff import Backoff
@@ -9,7 +11,7 @@ from ulak.errors import Permanent, Throttled
 from ulak.spine import executor
 from ulak.spine.handler import Handler
 from ulak.spine.job import Job
-from ulak.spine.outcome import Retry, Snooze
+from ulak.spine.outcome import Done, Retry, Snooze
 
 
 async def nothing(job):
@@ -65,3 +67,23 @@ def test_a_long_message_is_cut_between_words_so_that_no_half_secret_is_left():
 def test_a_snooze_without_a_number_is_said_to_be_wrong(seconds):
     with pytest.raises(Permanent, match="give seconds as a number"):
         executor.answered(Snooze(seconds))
+
+
+async def later(tx):
+    """No unit: it would have to be awaited."""
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (object(), "result of this job (object) can't be written as JSON"),
+        (["x" * 600_000] * 2, "result of this job (list) is larger than 1024 KiB"),
+        ({"rate": float("nan")}, "result of this job (dict) can't be written as JSON"),
+        (Done(1, later), "a unit is a plain function"),
+        (Done(None, later), "a unit is a plain function"),
+    ],
+    ids=["no JSON", "too large", "NaN", "async unit", "async unit alone"],
+)
+def test_a_result_that_would_not_be_kept_as_it_is_says_why(answer, why):
+    with pytest.raises(Permanent, match=re.escape(why)):
+        executor.answered(answer)
