@@ -27,11 +27,11 @@ async def drain(ulak: Ulak) -> None:
 
 async def _busy(ulak: Ulak) -> bool:
     worker = ulak.loops.worker
-    worker.heat_all()
+    worker.taker.heat_all()
     worker.ahead.start_due()
     counts = await ulak.jobs.counts()
     held = Counter(one.lease.kind for one in worker.ahead.held())  # claimed, but not due yet
-    handled = [kind for kind in counts if ulak.handlers.get(kind) is not None and not worker.rests(kind)]
+    handled = [kind for kind in counts if ulak.handlers.get(kind) is not None and not worker.taker.rests(kind)]
     working = {kind: sum(counts[kind].get(name, 0) for name in _WORKING) for kind in handled}
     return len(worker.running) > held.total() or any(number > held[kind] for kind, number in working.items())
 

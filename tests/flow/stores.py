@@ -43,11 +43,11 @@ async def nothing_is_claimed(ulak: Ulak) -> AsyncIterator[None]:
     """While a test prepares what the worker is to find."""
     worker = ulak.loops.worker
     worker._settler.trouble = True
-    worker._wake.set()  # it may have left a claim with the store: it takes that back
+    worker.taker._wake.set()  # it may have left a claim with the store: it takes that back
     await worker._not_claiming.wait()
     yield
     worker._settler.trouble = False
-    worker.heat_all()
+    worker.taker.heat_all()
 
 
 def address_of(kind: str, folder: Path) -> Iterator[str]:

@@ -157,7 +157,7 @@ async def test_work_that_becomes_ready_in_the_commit_of_an_empty_claim_is_not_fo
     async with ulak:
         await drain(ulak)
         for number in range(200):
-            ulak.loops.worker.heat({("mail.send", 2)})  # a claim that will find nothing
+            ulak.loops.worker.taker.heat({("mail.send", 2)})  # a claim that will find nothing
             await asyncio.sleep(0)
             await ulak.enqueue("mail.send", number)
             while len(recorder.jobs) <= number:  # without any help from the clock

@@ -116,7 +116,7 @@ async def test_a_claim_that_is_under_way_when_the_stop_begins_is_handed_back(sql
         while not reached.is_set():
             await asyncio.sleep(0)
         stopping = asyncio.create_task(ulak.close())
-        while not ulak.loops.worker._stopping:
+        while not ulak.loops.worker.taker.stopping:
             await asyncio.sleep(0)
         for _ in range(100):  # as far as it gets without the claim's answer
             await asyncio.sleep(0)

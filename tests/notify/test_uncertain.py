@@ -48,7 +48,7 @@ async def test_the_death_of_a_process_makes_its_attempt_uncertain(make, channel,
         identifier = await ulak.notify.send("SMS", "+905551112233", "Hello", on_uncertain=on_uncertain)
         await channel.begun.wait()
         # What a second process does when this one is silent for too long; this one then takes nothing more.
-        ulak.loops.worker._stopping = True
+        ulak.loops.worker.taker.stopping = True
         while await ulak.store.submit(RESCUE, Lost(ulak.store.owner, poison_deaths=5)):
             pass
         view = await ulak.notify.get(identifier)

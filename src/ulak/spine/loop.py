@@ -81,7 +81,7 @@ class Loops:
             if word == Word.ACCEPTED:
                 self._telemetry.count("jobs_accepted", kind, number=number)
         if buffers.ready:
-            self.worker.heat(buffers.ready)
+            self.worker.taker.heat(buffers.ready)
         if buffers.due_at is not None:
             self.alarm.set(buffers.due_at)
         if buffers.cancelled:
@@ -115,7 +115,7 @@ class Loops:
         if work:
             self.breakers.load(await self._store.read(load_breakers))
             self.worker.cancel(await self._rescuer.beat())
-            self._spawn("worker", self.worker.run)
+            self._spawn("worker", self.worker.taker.run)
             self._spawn("watch", self._run_watch)
             self._spawn("timers", self.alarm.run)
             self._spawn("behind", self._run_behind)

@@ -1,38 +1,24 @@
-"""The worker: claims what it has room for, runs it in lanes, settles in batches, and stops within its limits."""
+"""The worker: begins what its taker claims, runs it in lanes, has it settled, and stops within its limits."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
-from typing import TypeVar
-
-import structlog
 
 from ulak.clock import Clock
-from ulak.errors import Error
 from ulak.spine import executor, probe
 from ulak.spine.ahead import Ahead
 from ulak.spine.attempt import Attempts
 from ulak.spine.breaker import Breakers
-from ulak.spine.claim import CLAIM_SUSPECTS, Claimed, Claimer, Demand, SuspectDemand
 from ulak.spine.handler import Handlers
-from ulak.spine.heat import Heat
 from ulak.spine.job import Lease
 from ulak.spine.lane import Lane, Runners
 from ulak.spine.outcome import Cancel, Done, Outcome, Release, Retry, Settlement
 from ulak.spine.settler import Settler
-from ulak.spine.store import Store, Verb, closing_seconds
-from ulak.spine.suspects import Suspects
+from ulak.spine.store import Store, closing_seconds
+from ulak.spine.taker import Taker
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.timers import Spare
 from ulak.spine.underway import Running, Underway
-
-log = structlog.get_logger("ulak.worker")
-
-D = TypeVar("D")
-R = TypeVar("R")
-
-POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,130 +56,14 @@ class Worker:
         self._runners: Runners[Running] = Runners(self._attempts.run)
         self.ahead = Ahead(clock, self._runners.put)
         self._settler = Settler(store, clock, telemetry, breakers, self._attempts.spoiled)
-        self._heat = Heat(handlers)
-        self._suspects = Suspects(store, handlers, clock, self._heat, self._underway, self._claim_suspects)
-        self._claimer = Claimer()
-        self._riding: asyncio.Future[Claimed | None] | None = None
-        self._not_claiming = asyncio.Event()
-        self._not_claiming.set()
-        self._look_everywhere_at = 0.0
-        self._wake = asyncio.Event()
-        self._stopping = False
+        self.taker = Taker(store, handlers, clock, self._underway, self._settler, self._begin)
         self._finished = 0
         self._released = 0
 
-    # What there may be to do
-
-    def heat(self, ready: set[tuple[str, int]]) -> None:
-        """A commit made these (kind, priority) pairs ready."""
-        self._heat.add(ready)
-        self._wake.set()
-
-    def heat_all(self) -> None:
-        """Look everywhere: at the start, and once in a while, because a wake-up may have been lost."""
-        self._heat.add_all()
-        self._wake.set()
-
-    def rests(self, kind: str) -> bool:
-        """Whether work of this kind has to wait for its rate."""
-        return self._heat.rests(kind, self._clock.monotonic())
-
-    # Claiming
-
-    async def run(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
-            self._look_around()
-            try:
-                if not await self._claim_once():
-                    await self._rest()
-            except Error as error:
-                log.warning("claim_failed", error=str(error))
-                await self._clock.wait(self._wake, POLL_SECONDS)
-
-    def _look_around(self) -> None:
-        """Busy or not, everything is looked at once in a while."""
-        now = self._clock.monotonic()
-        if now >= self._look_everywhere_at:
-            self._look_everywhere_at = now + POLL_SECONDS
-            self._heat.add_all()
-        self._suspects.look_around(now)
-
-    async def _rest(self) -> None:
-        """There is nothing to do. What becomes ready now is claimed by the commit that makes it so."""
-        ride = self._ride()
-        await self._clock.wait(self._wake, self._heat.rest_seconds(self._clock.monotonic(), POLL_SECONDS))
-        if ride is not None:
-            self._store.alight()
-            await ride
-            self._arrive(ride)  # its callback may still be waiting for its turn
-
-    def _ride(self) -> asyncio.Future[Claimed | None] | None:
-        demand = self._room()
-        if demand is None:
-            return None
-        self._heat.look()
-        self._not_claiming.clear()
-        self._riding = ride = self._store.ride(self._claimer.riding, demand)
-        ride.add_done_callback(self._arrive)
-        return ride
-
-    def _arrive(self, ride: asyncio.Future[Claimed | None]) -> None:
-        """Begin what a ride has brought, at once and only once."""
-        if ride is not self._riding:
-            return
-        self._riding = None
-        self._not_claiming.set()
-        if not ride.cancelled() and ride.exception() is None and (claimed := ride.result()) is not None:
-            self._note(claimed)
-            self._wake.set()
-
-    def _note(self, claimed: Claimed) -> None:
-        probe.reach("worker.claimed")
-        self._heat.note(claimed, self._clock.monotonic())
-        self._begin(claimed.leases)
-
-    def _room(self) -> Demand | None:
-        """For whatever kind of work may come now; None without room."""
-        return None if self._busy() else self._underway.demand(self._store.owner, self._heat.rested())
-
     def spare(self) -> Spare | None:
         """Places for jobs that are not due yet."""
-        demand = self._room()
+        demand = self.taker.room()
         return None if demand is None else self.ahead.spare(demand)
-
-    def _busy(self) -> bool:
-        return self._stopping or self._settler.trouble
-
-    async def _claim_once(self) -> bool:
-        if self._settler.trouble:
-            return False
-        suspects = await self._suspects.claim() if self._heat.suspects else 0
-        if self._busy():
-            return suspects > 0
-        demand = self._underway.demand(self._store.owner, self._heat.levels(self._clock.monotonic()))
-        if demand is None:
-            return suspects > 0
-        probe.reach("worker.before_claim")
-        self._heat.look()
-        claimed = await self._take(self._claimer.verb, demand)
-        self._note(claimed)
-        return bool(claimed.leases) or claimed.expired > 0 or suspects > 0
-
-    async def _take(self, verb: Verb[D, R], demand: D) -> R:
-        """A claim that a stop can wait for: what comes of it must be handed back."""
-        self._not_claiming.clear()
-        try:
-            return await self._store.submit(verb, demand)
-        finally:
-            self._not_claiming.set()
-
-    async def _claim_suspects(self, demand: SuspectDemand) -> int:
-        if self._stopping:
-            return 0
-        leases = await self._take(CLAIM_SUSPECTS, demand)
-        self._begin(leases)
-        return len(leases)
 
     # From the claim to the end
 
@@ -202,7 +72,7 @@ class Worker:
             return
         self._telemetry.count("claims", "")
         begun = self._underway.add(leases)
-        if self._stopping:
+        if self.taker.stopping:
             self._hand_back(begun)
         else:
             self.ahead.put(begun)
@@ -217,10 +87,8 @@ class Worker:
             running.times.run.observe(self._clock.monotonic() - running.started)
         self._settler.add(Settlement(lease.id, lease.epoch, lease.kind, lease.key, lease.attempt, outcome, resume))
         self._underway.remove(running)
-        if lease.crashes:
-            self._heat.suspects = True
         self._finished += 1
-        self._wake.set()
+        self.taker.make_room(lease)
 
     # Verdicts from outside
 
@@ -252,12 +120,9 @@ class Worker:
         """Stop claiming, return what has not started, wait, cancel, wait again. Never longer than that."""
         began = self._clock.monotonic()
         finished_before = self._finished
-        self._stopping = True
-        self._wake.set()
         probe.reach("stop.before_release")
         waiting = self._runners.take_back() + self.ahead.take_back()
-        self._store.alight()
-        await self._clock.wait(self._not_claiming, grace_seconds)  # or that claim would take what is handed back
+        await self.taker.stop(grace_seconds)
         self._hand_back(waiting)
         cancelled = 0
         if not await self._underway.drained(max(began + grace_seconds - self._clock.monotonic(), 0.0)):
