@@ -18,12 +18,16 @@ decode = _decoder.decode
 
 
 def check(value: object, encoded: bytes) -> None:
-    """Raise ValueError for a NaN, which would silently become null, and for bottomless nesting."""
+    """Raise ValueError for bottomless nesting, and for a NaN, which would silently become null."""
+    check_depth(encoded)
+    if b"null" in encoded:
+        json.dumps(value, allow_nan=False, skipkeys=True, default=_plain)
+
+
+def check_depth(encoded: bytes) -> None:
     brackets = encoded.count(b"[") + encoded.count(b"{")
     if brackets > MOST_LEVELS and _is_deeper(_decoder.decode(encoded), MOST_LEVELS):
         raise ValueError(f"it is nested more than {MOST_LEVELS} levels deep")
-    if b"null" in encoded:
-        json.dumps(value, allow_nan=False, skipkeys=True, default=_plain)
 
 
 def _plain(value: object) -> Any:

@@ -105,6 +105,16 @@ async def test_a_body_that_is_too_large_is_refused():
         assert (answer.status, answer.body["error"]) == (413, "too_large")
 
 
+async def test_a_notification_that_is_nested_too_deeply_is_refused():
+    metadata = {"deep": 1}
+    for _ in range(200):
+        metadata = {"deep": metadata}
+    async with serving(work=False) as served:
+        answer = await served.post("/api/notifications", {**SMS, "metadata": metadata})
+        assert (answer.status, answer.body["error"]) == (400, "invalid")
+        assert "100 levels" in answer.body["message"]
+
+
 async def test_a_notification_too_large_for_the_store_is_refused():
     async with serving(work=False, **{"http.max_body_bytes": 10_000_000}) as served:
         large = msgspec.json.encode({**SMS, "metadata": {"x": "y" * 1_048_576}})

@@ -145,6 +145,10 @@ class Notify:
                 f"the notification is larger than {MOST_PAYLOAD_BYTES // 1024} KiB with its template rendered; "
                 "shorten it, or keep large parts elsewhere and send a link"
             )
+        try:
+            codec.check_depth(payload)
+        except ValueError as error:
+            raise Invalid(f"the notification can't be kept: {error}", fields=[("metadata", "depth")]) from error
         now = store.clock.now()
         # In the order of its fields: by name it takes twice as long, and every notification comes through here.
         return Row(
