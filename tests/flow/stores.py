@@ -44,7 +44,7 @@ async def nothing_is_claimed(ulak: Ulak) -> AsyncIterator[None]:
     worker = ulak.loops.worker
     worker._settler.trouble = True
     worker.taker._wake.set()  # it may have left a claim with the store: it takes that back
-    await worker._not_claiming.wait()
+    await worker.taker._not_claiming.wait()
     yield
     worker._settler.trouble = False
     worker.taker.heat_all()
