@@ -61,7 +61,8 @@ class Gate:
         """Any verb that may answer Full, with what the kind's policy says of waiting."""
         # The usual case, kept short: nobody waits, so try at once.
         if not (self._waiting and self._waiting.get(self._store.ledger.pool_of(kind))):
-            self._check(kind)
+            if self._closed or self._store.ledger.closed_because is not None:
+                self._check(kind)
             verdict = await self._store.submit(verb, item)
             if not isinstance(verdict, Full):
                 return verdict

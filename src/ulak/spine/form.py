@@ -22,7 +22,8 @@ MOST_JOBS = 10_000
 MOST_DELAY_SECONDS = 10 * 365 * 86_400
 _row: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)  # Row(...) itself would take twice as long
 _LEVELS = frozenset(int(level) for level in Priority)
-_ON_UNCERTAIN = get_args(OnUncertain)
+_HOLDS: dict[str, int] = {"resend": 0, "hold": 1}
+assert set(_HOLDS) == set(get_args(OnUncertain))
 _TYPES = {
     "kind": str,
     "key": str | None,
@@ -69,7 +70,7 @@ def _to_row(job: NewJob, identifier: int, now: int) -> Row:
             None if job.expires_at is None else given_millis("expires_at", job.expires_at),
             job.unique_key,
             job.continuation,
-            1 if job.on_uncertain == "hold" else 0,
+            _HOLDS[job.on_uncertain],
             to_json(job.payload, job.kind),
         )
     )
@@ -100,9 +101,9 @@ def _check(job: NewJob) -> None:
             f"given: {job.delay_seconds!r:.50}",
             fields=[("delay_seconds", "choice")],
         )
-    if job.on_uncertain not in _ON_UNCERTAIN:
+    if job.on_uncertain not in _HOLDS:
         raise Invalid(
-            f"on_uncertain of a {job.kind} job must be one of {', '.join(_ON_UNCERTAIN)}, not {job.on_uncertain!r:.50}",
+            f"on_uncertain of a {job.kind} job must be one of {', '.join(_HOLDS)}, not {job.on_uncertain!r:.50}",
             fields=[("on_uncertain", "choice")],
         )
 

@@ -69,14 +69,14 @@ class Writer:
             raise Refused("the store is too far behind to take more; try again later", retry_after_seconds=1)
         future = self._loop.create_future()
         line.append(Item(verb, value, future))
-        self._call()
+        if not self._called:
+            self._call()
         return future
 
     def _call(self) -> None:
         """Wake the thread soon. Until it has answered it is not called again: what comes in meanwhile waits for it."""
-        if not self._called:
-            self._called = True
-            self._loop.call_soon(self._wake_after, TURNS)
+        self._called = True
+        self._loop.call_soon(self._wake_after, TURNS)
 
     def ride(self, verb: Verb[Any, Any], value: Any) -> asyncio.Future[Any]:
         """Wait without waking the thread, for the first commit that makes something ready."""
