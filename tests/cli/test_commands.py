@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ulak import Permanent, Ulak
-from ulak.errors import Error
+from ulak.errors import Error, Invalid
 from ulak.testing import drain
 
 STORE = "sqlite:///ulak.db"
@@ -102,6 +102,16 @@ def test_a_dead_letter_is_dropped(store, ulak):
     buried, _ = store
     ulak("dead", "drop", *buried)
     assert ulak("dead", "list", "--json")["dead"] == []
+
+
+def test_of_several_ids_a_wrong_one_does_not_keep_the_others_back_and_is_named(store, ulak):
+    buried, waiting = store
+    with pytest.raises(Invalid, match="done for 2 of 3, but not for 7: "):
+        ulak("dead", "drop", buried[0], "7", buried[1])
+    assert ulak("dead", "list", "--json")["dead"] == []
+    with pytest.raises(Invalid, match="done for 1 of 2, but not for 7: "):
+        ulak("jobs", "cancel", "7", *waiting)
+    assert ulak("jobs", "show", waiting[0], "--json")["status"] == "cancelled"
 
 
 def test_events_are_printed_in_order(store, ulak):

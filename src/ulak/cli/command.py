@@ -16,7 +16,7 @@ from rich.table import Table
 
 from ulak.cli import logs
 from ulak.cli.option import Assignments, ConfigFile, load_settings
-from ulak.errors import Invalid
+from ulak.errors import Error, Invalid
 from ulak.settings import Settings
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -28,6 +28,21 @@ def segment(given: str) -> str:
     if given in {"", ".", ".."}:
         raise Invalid(f"{given!r} is no id; `list` shows which there are")
     return quote(given, safe="", errors="surrogateescape")
+
+
+async def each(identifiers: list[str], ask: Callable[[str], Awaitable[Any]]) -> list[Any]:
+    """Ask for every one, whatever becomes of the others; those it failed for are named at the end."""
+    if len(identifiers) == 1:
+        return [await ask(identifiers[0])]
+    answers, failed = [], []
+    for identifier in identifiers:
+        try:
+            answers.append(await ask(identifier))
+        except Error as error:
+            failed.append(f"{identifier}: {error}")
+    if failed:
+        raise Invalid(f"done for {len(answers)} of {len(identifiers)}, but not for {'; '.join(failed)}")
+    return answers
 
 
 class Desk(Protocol):

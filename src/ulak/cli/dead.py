@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from ulak.cli.command import Desk, Shown, asks, lines, segment, table
+from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
 from ulak.errors import Invalid
 
 dead = typer.Typer(help="Look at dead letters, mend them, send them again.", no_args_is_help=True)
@@ -87,8 +87,7 @@ def _payload(given: str) -> Any:
 @asks(dead)
 async def drop(desk: Desk, identifiers: Annotated[list[str], typer.Argument(metavar="ID...")]) -> Shown:
     """Drop dead letters for good."""
-    for identifier in identifiers:
-        await desk.ask("DELETE", f"/api/dead/{segment(identifier)}")
+    await each(identifiers, lambda one: desk.ask("DELETE", f"/api/dead/{segment(one)}"))
     return {"dropped": identifiers}, lines(f"Dropped: {', '.join(identifiers)}")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, lines, segment, table
+from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
 from ulak.cli.dead import send_again
 
 jobs = typer.Typer(help="Look at jobs and step in.", no_args_is_help=True)
@@ -51,7 +51,7 @@ def _text(value: Any) -> str:
 @asks(jobs)
 async def cancel(desk: Desk, identifiers: JobIds) -> Shown:
     """Cancel jobs: at once while they wait, by a mark that the worker sees while they run."""
-    verdicts = [await desk.ask("POST", f"/api/jobs/{segment(identifier)}/cancel") for identifier in identifiers]
+    verdicts = await each(identifiers, lambda one: desk.ask("POST", f"/api/jobs/{segment(one)}/cancel"))
     return verdicts, table(verdicts, "id", "status")
 
 
