@@ -74,7 +74,7 @@ class Writer:
         return future
 
     def _call(self) -> None:
-        """Wake the thread soon. Until it has answered it is not called again: what comes in meanwhile waits for it."""
+        """Wake the thread soon. Until it has answered it is not called again: it looks by itself, or is called then."""
         self._called = True
         self._loop.call_soon(self._wake_after, TURNS)
 
@@ -141,9 +141,11 @@ class Writer:
             while True:
                 self._wake.wait()
                 self._wake.clear()
-                if batch := self._take():
+                while batch := self._take():
                     self._serve(batch)
                     self._since = None
+                    if _stirs(batch):
+                        break  # until the loop has heard of it, and calls
                 if self._given_up or (self._closing and not self.waiting()):
                     return
         finally:
@@ -209,6 +211,11 @@ class Writer:
         self._called = False
         if self.waiting():
             self._call()
+
+
+def _stirs(batch: list[Item]) -> bool:
+    """Whether its answers set off handlers, ends and claims, which are to share the next commit with what waits."""
+    return any(item.verb.line is not Line.ENQUEUE for item in batch)
 
 
 def _refuse(items: list[Item], why: str, outcome: str) -> None:
