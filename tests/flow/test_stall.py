@@ -114,14 +114,19 @@ async def test_a_stop_keeps_its_limit_and_tells_who_waits_that_the_outcome_is_un
         stall.end_and_join()
 
 
-@pytest.mark.usefixtures("_brief_end")
-async def test_a_stop_keeps_its_limit_while_results_and_claims_hang(kept, recorder):
-    ulak = build(kept, None, worker=BRIEF)
+async def with_a_job_under_way(kept, recorder, limits):
+    ulak = build(kept, None, worker=limits)
     recorder.on(ulak, "mail.send")
     recorder.release = asyncio.Event()
     await ulak.open()
     job = await ulak.enqueue("mail.send")
     await recorder.started.wait()
+    return ulak, job
+
+
+@pytest.mark.usefixtures("_brief_end")
+async def test_a_stop_keeps_its_limit_while_results_and_claims_hang(kept, recorder):
+    ulak, job = await with_a_job_under_way(kept, recorder, BRIEF)
     with Stall(ulak) as stall:
         recorder.release.set()
         await stall.is_reached()
@@ -133,12 +138,7 @@ async def test_a_stop_keeps_its_limit_while_results_and_claims_hang(kept, record
 
 
 async def test_a_stop_waits_within_its_limit_for_a_stall_to_end_and_then_nothing_is_lost(kept, recorder):
-    ulak = build(kept, None, worker=LONG)
-    recorder.on(ulak, "mail.send")
-    recorder.release = asyncio.Event()
-    await ulak.open()
-    job = await ulak.enqueue("mail.send")
-    await recorder.started.wait()
+    ulak, job = await with_a_job_under_way(kept, recorder, LONG)
     with Stall(ulak) as stall:
         recorder.release.set()
         await stall.is_reached()

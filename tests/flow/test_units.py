@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from ulak import Conflict, Invalid, NewJob, Unavailable
+from ulak.spine import probe
 from ulak.spine.enqueue import enqueue_rows
 from ulak.spine.form import to_rows
 from ulak.spine.query import Query
@@ -17,6 +18,12 @@ def note(tx, number):
     tx.emit("unit.done", number, "test")
     tx.count("unit", "test")
     return number
+
+
+@pytest.fixture
+def probes():
+    yield probe.listen
+    probe.clear()
 
 
 class Odd(BaseException):
@@ -147,6 +154,28 @@ async def test_what_comes_in_during_a_commit_shares_the_next_one_with_what_that_
         await asyncio.gather(following, meanwhile)
         first, second = served
         assert first is second  # one transaction
+
+
+async def test_after_a_commit_that_only_accepts_what_waits_is_served_without_waiting_for_the_loop(make, probes):
+    ulak, begun, go_on, again = make(work=False), threading.Event(), threading.Event(), threading.Event()
+
+    def commit():
+        if begun.is_set():
+            again.set()
+        else:
+            begun.set()
+            assert go_on.wait(10)
+
+    async with ulak:
+        probes("writer.before_commit", commit)
+        first = asyncio.create_task(ulak.enqueue("mail.send"))
+        await asyncio.to_thread(begun.wait, 10)
+        second = asyncio.create_task(ulak.enqueue("mail.send"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        go_on.set()
+        assert again.wait(10)  # the loop itself stands here, and hears of nothing
+        assert await first < await second
 
 
 async def test_a_close_serves_everything_that_waits_however_many_commits_that_takes(make):
