@@ -47,6 +47,8 @@ class Writer:
         self._lost = lost
         self._wake = threading.Event()
         self._called = False
+        self._told = 0  # stirring batches, by the thread
+        self._heard = 0  # and of them, by the event loop
         self._closing = False
         self._given_up = False
         self._taking = threading.Lock()
@@ -100,7 +102,7 @@ class Writer:
     def _wake_after(self, turns: int) -> None:
         if turns:
             self._loop.call_soon(self._wake_after, turns - 1)
-        else:
+        elif self._told == self._heard:  # or else the answer that is on its way calls again
             self._wake.set()
 
     @property
@@ -187,6 +189,9 @@ class Writer:
             self._answer(batch, buffers, None)
 
     def _answer(self, batch: list[Item], buffers: Buffers | None, error: Exception | None) -> None:
+        if _stirs(batch):
+            self._told += 1
+            self._wake.clear()  # who called meanwhile shares the next commit with what this one sets off
         self._tell(self._resolve, batch, buffers, error)
 
     def _tell(self, call: Callable[..., None], *args: Any) -> None:
@@ -208,6 +213,7 @@ class Writer:
                 future.set_exception(answer.error)
             else:
                 future.set_result(answer)
+        self._heard += _stirs(batch)
         self._called = False
         if self.waiting():
             self._call()
@@ -215,7 +221,7 @@ class Writer:
 
 def _stirs(batch: list[Item]) -> bool:
     """Whether its answers set off handlers, ends and claims, which are to share the next commit with what waits."""
-    return any(item.verb.line is not Line.ENQUEUE for item in batch)
+    return any(item.verb.line is not Line.ENQUEUE for item in reversed(batch))
 
 
 def _refuse(items: list[Item], why: str, outcome: str) -> None:
