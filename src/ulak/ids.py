@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from itertools import islice
 
 from ulak.errors import Unavailable
 
@@ -36,7 +37,7 @@ class Ids:
         self._node = node
         self._lock = threading.Lock()
         self._millis = max(floor, EPOCH_MILLIS - 1)  # whose numbers are being taken: none is left of this one
-        self._next = self._end = 0
+        self._numbers = iter(range(0))  # its own; `next` of a range is atomic, so usually the lock is not needed
         self.good_until = good_until
 
     def hold(self, lease_at: int) -> None:
@@ -44,22 +45,18 @@ class Ids:
         self.good_until = max(self.good_until, lease_at + NODE_REST_MILLIS - NODE_MARGIN_MILLIS)
 
     def take(self, now: int) -> int:
-        with self._lock:
-            if now > self._millis or self._next == self._end:
-                self._turn(now)
-            identifier = self._next
-            self._next = identifier + 1
-        return identifier
+        if now <= self._millis and (identifier := next(self._numbers, 0)):
+            return identifier
+        return self.take_many(now, 1)[0]
 
     def take_many(self, now: int, count: int) -> list[int]:
         taken: list[int] = []
         with self._lock:
             while len(taken) < count:
-                if now > self._millis or self._next == self._end:
+                if now > self._millis or not (more := list(islice(self._numbers, count - len(taken)))):
                     self._turn(now)
-                until = min(self._next + count - len(taken), self._end)
-                taken.extend(range(self._next, until))
-                self._next = until
+                else:
+                    taken += more
         return taken
 
     def _turn(self, now: int) -> None:
@@ -67,8 +64,8 @@ class Ids:
         if now > self.good_until:
             raise self._expired()
         self._millis = max(now, self._millis + 1)
-        self._next = (self._millis - EPOCH_MILLIS) << (_NODE_BITS + _SEQUENCE_BITS) | self._node << _SEQUENCE_BITS
-        self._end = self._next + (1 << _SEQUENCE_BITS)
+        first = (self._millis - EPOCH_MILLIS) << (_NODE_BITS + _SEQUENCE_BITS) | self._node << _SEQUENCE_BITS
+        self._numbers = iter(range(first, first + (1 << _SEQUENCE_BITS)))
 
     def _expired(self) -> Unavailable:
         return Unavailable(

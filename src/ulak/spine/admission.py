@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from bisect import insort
 from collections import defaultdict
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
@@ -59,13 +59,19 @@ class Gate:
 
     async def by_policy(self, kind: str, verb: Verb[T, R | Full], item: T, number: int) -> R:
         """Any verb that may answer Full, with what the kind's policy says of waiting."""
-        # The usual case, kept short: nobody waits, so try at once.
-        if not (self._waiting and self._waiting.get(self._store.ledger.pool_of(kind))):
-            if self._closed or self._store.ledger.closed_because is not None:
-                self._check(kind)
-            verdict = await self._store.submit(verb, item)
-            if not isinstance(verdict, Full):
-                return verdict
+        verdict = await self.at_once(kind, verb, item)
+        return await self.in_line(kind, verb, item, number) if isinstance(verdict, Full) else verdict
+
+    def at_once(self, kind: str, verb: Verb[T, R | Full], item: T) -> Awaitable[R | Full]:
+        """The usual case, kept short: nobody waits, so try. Full when it does not fit; then it goes `in_line`."""
+        if self._waiting and self._waiting.get(self._store.ledger.pool_of(kind)):
+            return _full(kind)
+        if self._closed or self._store.ledger.closed_because is not None:
+            self._check(kind)
+        return self._store.submit(verb, item)
+
+    async def in_line(self, kind: str, verb: Verb[T, R | Full], item: T, number: int) -> R:
+        """Behind all who wait, for as long as the kind's policy says."""
         answer = await self._admit(kind, verb, item, number, self._patience(kind))
         if answer is None:
             bound = self._store.ledger.capacity(self._store.ledger.pool_of(kind))
@@ -159,3 +165,7 @@ class Gate:
         for line in self._waiting.values():
             while line:
                 line.pop(0).event.set()
+
+
+async def _full(kind: str) -> Full:
+    return Full(kind)

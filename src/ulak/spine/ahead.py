@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
+from operator import attrgetter
 
 from ulak.clock import Clock
 from ulak.spine.claim import Demand
 from ulak.spine.job import Lease
 from ulak.spine.timers import Look, Sorts, Spare, sorts_of, spare_of
 from ulak.spine.underway import Running
+
+_due_at = attrgetter("lease.due_at")
 
 
 def _was_deferred(lease: Lease) -> bool:
@@ -31,8 +34,11 @@ class Ahead:
 
     def put(self, begun: list[Running]) -> None:
         now = self._clock.now()
+        if max(map(_due_at, begun), default=now) <= now:  # the usual case, without a look at each
+            self._start(begun)
+            return
         early = {one for one in begun if one.lease.due_at > now and _was_deferred(one.lease)}
-        due = [one for one in begun if one not in early] if early else begun
+        due = [one for one in begun if one not in early]
         if due:
             self._start(due)
         if early:
@@ -67,7 +73,7 @@ class Ahead:
 
     def held(self) -> list[Running]:
         """What is held, without what was cancelled meanwhile."""
-        return [one for *_, one in self._held if not one.ended]
+        return [one for *_, one in self._held if one.outcome is None]
 
     def expect(self, look: Look, spare: Spare) -> None:
         """What a look has made ready takes room here before it is claimed: another look must not give it away."""

@@ -58,7 +58,8 @@ class Attempts:
             self._end(running, stop)
             return
         job = _as_job(lease, now)
-        probe.reach("worker.before_handler")
+        if probe.listeners:
+            probe.reach("worker.before_handler")
         try:
             returned = await (
                 handler.call(job) if handler.lane == "async" else self._lanes[handler.lane].run(handler, job)
@@ -77,7 +78,8 @@ class Attempts:
         finally:
             if running.verdict is not None:
                 executor.stopped(task)
-        probe.reach("worker.after_handler")
+        if probe.listeners:
+            probe.reach("worker.after_handler")
         self._end(running, outcome)
 
     def _observe_wait(self, running: Running, now: int) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ulak import codec
 from ulak.spine.enqueue import enqueue_owed
 from ulak.spine.event import told
-from ulak.spine.job import READY, Row, Word
+from ulak.spine.job import READY, Row, Word, kind_of
 from ulak.spine.outcome import Settlement
 from ulak.spine.query import Queries
 from ulak.spine.slots import hand_on
@@ -19,7 +18,6 @@ from ulak.spine.store import Tx
 sql = Queries(__package__)
 
 DETAIL_BYTES = 16_384
-_kind = attrgetter("kind")
 
 
 class Leased(NamedTuple):
@@ -85,7 +83,7 @@ def tell(
 
 def note_departure(tx: Tx, word: Word, rows: Sequence[Leased] | Sequence[Settlement]) -> None:
     tx.buffers.events += told(word.value, rows, "attempt")
-    for kind, number in Counter(map(_kind, rows)).items():
+    for kind, number in Counter(map(kind_of, rows)).items():
         tx.leave(kind, number)
         tx.count(word, kind, number)
 

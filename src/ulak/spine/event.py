@@ -18,6 +18,7 @@ from ulak.spine.store import Event, Tx
 sql = Queries(__package__)
 
 BLOCKS_PER_READ = 50
+_id = attrgetter("id")
 # A block that was written by an early version has a job where there is a list of jobs now.
 _decoder: msgspec.msgpack.Decoder[list[tuple[str, int | list[int], str, Any]]] = msgspec.msgpack.Decoder(
     list[tuple[str, int | list[int], str, Any]]
@@ -56,7 +57,7 @@ class Reset(NamedTuple):
 def told(word: str, rows: Iterable[Any], data: str) -> list[Event]:
     """The same word of many jobs. Neighbours that agree on their kind and on the named attribute share an entry."""
     together = groupby(rows, attrgetter("kind", data))
-    return [(word, [row.id for row in alike], kind, value) for (kind, value), alike in together]
+    return [(word, list(map(_id, alike)), kind, value) for (kind, value), alike in together]
 
 
 def to_block(events: list[Event]) -> tuple[int, bytes]:

@@ -43,14 +43,10 @@ def to_rows(jobs: Iterable[NewJob], ids: Ids, now: int) -> list[Row]:
     if len(forms) > MOST_JOBS:
         raise Invalid(f"{len(forms)} jobs at once are too many; send at most {MOST_JOBS}")
     numbers = ids.take_many(now, len(forms))
-    return [_to_row(job, number, now) for job, number in zip(forms, numbers, strict=True)]
+    return [to_row(job, number, now) for job, number in zip(forms, numbers, strict=True)]
 
 
-def to_row(job: NewJob, ids: Ids, now: int) -> Row:
-    return _to_row(job, ids.take(now), now)
-
-
-def _to_row(job: NewJob, identifier: int, now: int) -> Row:
+def to_row(job: NewJob, identifier: int, now: int) -> Row:
     try:
         _check(job)
     except (TypeError, AttributeError) as error:

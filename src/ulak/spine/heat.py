@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ulak.spine.claim import Claimed
 from ulak.spine.handler import Handlers
-from ulak.spine.job import SUSPECT_LEVEL, Priority
+from ulak.spine.job import SUSPECT_LEVEL, Priority, kind_of
 
 LEVELS = tuple(int(level) for level in Priority)
 
@@ -48,7 +48,7 @@ class Heat:
         for kind, seconds in claimed.rate_wait_seconds.items():
             self._resting[kind] = now + seconds
         self._turn += 1
-        self._turns.update(dict.fromkeys({lease.kind for lease in claimed.leases}, self._turn))
+        self._turns.update(dict.fromkeys(map(kind_of, claimed.leases), self._turn))
 
     def levels(self, now: float) -> dict[str, tuple[int, ...]]:
         """Hot levels by kind, the kind that was served longest ago first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -121,6 +122,10 @@ class Lease(msgspec.Struct, array_like=True, frozen=True, order=True):
     due_at: int
     expires_at: int | None
     payload: Any  # a JSON document, as text or as bytes
+
+
+# For `map` over leases, settlements or rows: many jobs are looked at without a turn of the interpreter for each.
+kind_of = attrgetter("kind")
 
 
 class Job(msgspec.Struct):

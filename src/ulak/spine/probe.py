@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-_listeners: dict[str, Callable[[], None]] = {}
+listeners: dict[str, Callable[[], None]] = {}
 
 POINTS = (
     "writer.before_batch",
@@ -26,7 +26,7 @@ POINTS = (
 
 
 def reach(point: str) -> None:
-    listener = _listeners.get(point) if _listeners else None
+    listener = listeners.get(point) if listeners else None
     if listener is not None:
         listener()
 
@@ -34,8 +34,8 @@ def reach(point: str) -> None:
 def listen(point: str, listener: Callable[[], None]) -> None:
     if point not in POINTS:
         raise ValueError(f"no probe {point!r}; there are: {', '.join(POINTS)}")
-    _listeners[point] = listener
+    listeners[point] = listener
 
 
 def clear() -> None:
-    _listeners.clear()
+    listeners.clear()

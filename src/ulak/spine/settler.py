@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from operator import attrgetter
 from typing import Any
 
 import structlog
@@ -14,6 +15,7 @@ from ulak.clock import Clock
 from ulak.errors import Error, Refused, Unavailable
 from ulak.spine import probe
 from ulak.spine.breaker import Breakers, save_breakers
+from ulak.spine.job import kind_of
 from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Settlement, Snooze
 from ulak.spine.settle import SETTLE
 from ulak.spine.store import LAST_SECONDS, Store
@@ -31,6 +33,7 @@ _WORDS: dict[type, str] = {
     Dead: "dead",
     Release: "released",
 }
+_outcome = attrgetter("outcome")
 
 
 class Settler:
@@ -48,24 +51,14 @@ class Settler:
         self._breakers = breakers
         self._spoiled = spoiled
         self._closed = False
-        self._ended: list[Settlement] = []
-        self._scheduled = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.trouble = False  # the store does not take results: nothing new may be started
 
-    def add(self, settlement: Settlement) -> None:
-        if self._closed:  # too late: the job stays leased, and is uncertain at the next start
+    def add(self, settlements: list[Settlement]) -> None:
+        if self._closed:  # too late: the jobs stay leased, and are uncertain at the next start
             return
-        self._ended.append(settlement)
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._scheduled = False
-        ended, self._ended = self._ended, []
-        for start in range(0, len(ended), BATCH):
-            self._spawn(self._settle(ended[start : start + BATCH]))
+        for start in range(0, len(settlements), BATCH):
+            self._spawn(self._settle(settlements[start : start + BATCH]))
         if self._breakers.changed:
             self._spawn(self._save_breakers())
 
@@ -105,7 +98,8 @@ class Settler:
             self._telemetry.count("leases_lost", one.kind)
             log.warning("lease_lost", kind=one.kind, job=one.id, epoch=one.epoch)
         ours = settlements if not lost else [one for one in settlements if one not in lost]
-        for (kind, outcome), number in Counter([(one.kind, type(one.outcome)) for one in ours]).items():
+        outcomes = map(type, map(_outcome, ours))
+        for (kind, outcome), number in Counter(zip(map(kind_of, ours), outcomes, strict=True)).items():
             self._telemetry.count("jobs_settled", kind, _WORDS[outcome], number)
 
     async def _save_breakers(self) -> None:
@@ -115,7 +109,6 @@ class Settler:
 
     async def close(self, seconds: float) -> None:
         """Let the last results reach the store, for a bounded time. What waits in the store then is still served."""
-        self._flush()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=min(seconds, LAST_SECONDS))
         self._closed = True

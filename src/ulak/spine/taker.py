@@ -65,9 +65,9 @@ class Taker:
         self._heat.add_all()
         self._wake.set()
 
-    def make_room(self, lease: Lease) -> None:
-        """An attempt has ended."""
-        if lease.crashes:
+    def make_room(self, suspects: bool) -> None:
+        """Attempts have ended, of suspects among others or not."""
+        if suspects:
             self._heat.suspects = True
         self._wake.set()
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
+
+
+_bucket = partial(bisect_left, BUCKETS)
 
 
 class Histogram:
@@ -20,8 +24,13 @@ class Histogram:
         self.total = 0.0
 
     def observe(self, seconds: float) -> None:
-        self.counts[bisect_left(BUCKETS, seconds)] += 1
+        self.counts[_bucket(seconds)] += 1
         self.total += seconds
+
+    def observe_all(self, many: list[float]) -> None:
+        for bucket, number in Counter(map(_bucket, many)).items():
+            self.counts[bucket] += number
+        self.total += sum(many)
 
     def cumulative(self) -> list[tuple[str, float]]:
         running, pairs = 0, []

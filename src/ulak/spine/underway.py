@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -18,6 +18,10 @@ from ulak.spine.job import Lease
 from ulak.spine.outcome import Outcome
 from ulak.spine.telemetry import Telemetry, Times
 
+# Called by `map` for every job, without a turn of the interpreter.
+_kind, _lane, _times, _lease = map(attrgetter, ("handler.kind", "handler.lane", "times", "lease"))
+_crashes = attrgetter("crashes")
+
 
 class Running(msgspec.Struct, eq=False):
     """An attempt under way in this process."""
@@ -28,7 +32,9 @@ class Running(msgspec.Struct, eq=False):
     started: float | None = None
     task: asyncio.Task[Any] | None = None
     verdict: Outcome | None = None  # decided from outside: cancelled, timed out, stopping
-    ended: bool = False
+    outcome: Outcome | None = None  # when it has ended
+    finished: float = 0.0
+    resume_at: int = 0
 
 
 class Underway:
@@ -45,8 +51,8 @@ class Underway:
         # Attempts, not jobs: a job that was taken from here may come back while the lost attempt still runs.
         self.running: set[Running] = set()
         self.suspects = 0  # of these, jobs that were running when a process died
-        self._per_kind: defaultdict[str, int] = defaultdict(int)
-        self._per_lane: defaultdict[str, int] = defaultdict(int)
+        self._per_kind: Counter[str] = Counter()
+        self._per_lane: Counter[str] = Counter()
         self._quiet = asyncio.Event()
 
     def add(self, leases: list[Lease]) -> list[Running]:
@@ -58,18 +64,21 @@ class Underway:
             self._per_kind[kind] += len(begun)
             self._per_lane[handler.lane] += len(begun)
             added += begun
-        self.suspects += sum(lease.crashes > 0 for lease in leases)
+        self.suspects += _suspects(leases)
         self.running.update(added)
         return added
 
-    def remove(self, running: Running) -> None:
-        lease = running.lease
-        self.running.remove(running)
-        self._per_kind[lease.kind] -= 1
-        self._per_lane[running.handler.lane] -= 1
-        self.suspects -= bool(lease.crashes)
+    def vacate(self, ended: list[Running]) -> int:
+        """Give up the places of attempts that have ended; answers how many were suspects."""
+        for times, alike in groupby(ended, _times):
+            times.run.observe_all([one.finished - one.started for one in alike if one.started is not None])
+        self._per_kind -= Counter(map(_kind, ended))  # counted in C, unlike Counter.subtract
+        self._per_lane -= Counter(map(_lane, ended))
+        suspects = _suspects(map(_lease, ended))
+        self.suspects -= suspects
         if not self.running:
             self._quiet.set()
+        return suspects
 
     def demand(self, owner: int, levels: Mapping[str, tuple[int, ...]]) -> Demand | None:
         """What to ask the store for, of the kinds and levels where there may be work; None without room."""
@@ -96,3 +105,7 @@ class Underway:
         """Wait until nothing runs here."""
         self._quiet.clear()
         return not self.running or await self._clock.wait(self._quiet, seconds)
+
+
+def _suspects(leases: Iterable[Lease]) -> int:
+    return sum(map(bool, map(_crashes, leases)))

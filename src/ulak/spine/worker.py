@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from ulak.clock import Clock
@@ -12,7 +13,7 @@ from ulak.spine.breaker import Breakers
 from ulak.spine.handler import Handlers
 from ulak.spine.job import Lease
 from ulak.spine.lane import Lane, Runners
-from ulak.spine.outcome import Cancel, Done, Outcome, Release, Retry, Settlement
+from ulak.spine.outcome import DONE, Cancel, Outcome, Release, Retry, Settlement
 from ulak.spine.settler import Settler
 from ulak.spine.store import Store, closing_seconds
 from ulak.spine.taker import Taker
@@ -57,6 +58,7 @@ class Worker:
         self.ahead = Ahead(clock, self._runners.put)
         self._settler = Settler(store, clock, telemetry, breakers, self._attempts.spoiled)
         self.taker = Taker(store, handlers, clock, self._underway, self._settler, self._begin)
+        self._ended: list[Running] = []  # in this turn of the event loop
         self._finished = 0
         self._released = 0
 
@@ -78,17 +80,26 @@ class Worker:
             self.ahead.put(begun)
 
     def _end(self, running: Running, outcome: Outcome) -> None:
-        if running.ended:
+        if running.outcome is not None:
             return
-        lease = running.lease
-        resume = 0 if type(outcome) is Done else executor.resume_at(outcome, self._clock.now())
-        running.ended = True
-        if running.started is not None:
-            running.times.run.observe(self._clock.monotonic() - running.started)
-        self._settler.add(Settlement(lease.id, lease.epoch, lease.kind, lease.key, lease.attempt, outcome, resume))
-        self._underway.remove(running)
-        self._finished += 1
-        self.taker.make_room(lease)
+        running.outcome = outcome
+        if outcome is not DONE:
+            running.resume_at = executor.resume_at(outcome, self._clock.now())
+        running.finished = self._clock.monotonic()
+        self.running.remove(running)
+        if not self._ended:
+            asyncio.get_running_loop().call_soon(self._close_books)
+        self._ended.append(running)
+
+    def _close_books(self) -> None:
+        """Settle, count and make room once for all attempts that have ended in the same turn of the event loop."""
+        if not self._ended:
+            return
+        ended, self._ended = self._ended, []
+        self._finished += len(ended)
+        self._settler.add(_settlements(ended))
+        suspects = self._underway.vacate(ended)
+        self.taker.make_room(suspects > 0)
 
     # Verdicts from outside
 
@@ -119,6 +130,7 @@ class Worker:
     async def stop(self, grace_seconds: float, cancel_seconds: float) -> StopReport:
         """Stop claiming, return what has not started, wait, cancel, wait again. Never longer than that."""
         began = self._clock.monotonic()
+        self._close_books()
         finished_before = self._finished
         probe.reach("stop.before_release")
         waiting = self._runners.take_back() + self.ahead.take_back()
@@ -130,6 +142,7 @@ class Worker:
             for running in list(self.running):
                 self._interrupt(running, Retry(0.0, "the worker was stopped"))
             await self._underway.drained(cancel_seconds)
+        self._close_books()
         left = began + grace_seconds + cancel_seconds - self._clock.monotonic()
         await self._settler.close(closing_seconds(self._store, left))
         self._runners.close()
@@ -139,7 +152,24 @@ class Worker:
 
     def _hand_back(self, waiting: list[Running]) -> None:
         """What was claimed and has not started goes back uncharged."""
-        left = [running for running in waiting if not running.ended]
+        left = [running for running in waiting if running.outcome is None]
         self._released += len(left)
         for running in left:
             self._end(running, Release())
+
+
+def _settlements(ended: list[Running]) -> list[Settlement]:
+    return [
+        Settlement(
+            lease.id,
+            lease.epoch,
+            lease.kind,
+            lease.key,
+            lease.attempt,
+            outcome,
+            running.resume_at,
+        )
+        for running in ended
+        for lease, outcome in [(running.lease, running.outcome)]
+        if outcome is not None  # which all that have ended have
+    ]

@@ -6,7 +6,10 @@ A commit whose fate is not known is looked up by its token after the session was
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -23,6 +26,9 @@ class Item(msgspec.Struct, eq=False):
     value: Any
     future: asyncio.Future[Any]
     answer: Any = None
+
+
+_verb, _value = attrgetter("verb"), attrgetter("value")
 
 
 class Raised:
@@ -84,7 +90,7 @@ class Batches:
     def _run_bare(self, batch: list[Item]) -> Buffers:
         tx = self._tx = self._session.begin()
         for verb, group in _by_verb(batch).items():
-            for item, answer in zip(group, verb.run(tx, [item.value for item in group]), strict=True):
+            for item, answer in zip(group, verb.run(tx, list(map(_value, group))), strict=True):
                 item.answer = answer
         if tx.buffers.ready and (rider := self._next_rider()) is not None:
             batch.append(rider)  # it shares the batch's fate from here on
@@ -121,11 +127,7 @@ class Batches:
 
 
 def _by_verb(batch: list[Item]) -> dict[Verb[Any, Any], list[Item]]:
-    groups: dict[Verb[Any, Any], list[Item]] = {}
-    for item in batch:
-        group = groups.get(item.verb)
-        if group is None:
-            groups[item.verb] = [item]
-        else:
-            group.append(item)
+    groups: defaultdict[Verb[Any, Any], list[Item]] = defaultdict(list)
+    for verb, neighbours in groupby(batch, _verb):
+        groups[verb] += neighbours
     return groups

@@ -28,7 +28,11 @@ ROWS_PER_STATEMENT = (64, 16, 4, 1)
 # Most new jobs differ in few columns, so the others are bound once for all that have them in common.
 _OWN_NAMES = ("id", "due_at", "accepted_at", "payload")
 _SHARED_NAMES = tuple(name for name in Row._fields if name not in _OWN_NAMES)
-_own, _shared = (itemgetter(*map(Row._fields.index, names)) for names in (_OWN_NAMES, _SHARED_NAMES))
+_LEASED_NAMES = ("id", "key", "due_at", "accepted_at", "expires_at", "payload")
+_own, _shared, _leased, _sort = (
+    itemgetter(*map(Row._fields.index, names))
+    for names in (_OWN_NAMES, _SHARED_NAMES, _LEASED_NAMES, ("kind", "prio", "state"))
+)
 _STATE = _SHARED_NAMES.index("state")
 _NOT_STARTED = (0, None, None)  # attempt and epoch, owner, started_at
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
@@ -110,13 +114,18 @@ class SqliteTx(Tx):
 
     def _start(self, owner: int, kind: str, prio: int, limit: int) -> list[Lease]:
         """New jobs that can start at once are stored as started: accepted and claimed by one insert."""
-        fitting = [row for row in self._fresh if row.kind == kind and row.prio == prio and row.state == READY]
+        wanted, fitting = (kind, prio, READY), self._fresh
+        sorts = set(map(_sort, fitting))
+        if wanted not in sorts:
+            return []
+        if len(sorts) > 1:
+            fitting = [row for row in fitting if _sort(row) == wanted]
         taken = fitting[:limit]
         self._store(taken, LEASED, (1, owner, self.now))
         self._fresh = [] if len(taken) == len(self._fresh) else _without(taken, self._fresh)
         return [
-            Lease(row.id, 1, kind, row.key, prio, 1, 0, row.accepted_at, row.due_at, row.expires_at, row.payload)
-            for row in taken
+            Lease(identifier, 1, kind, key, prio, 1, 0, accepted_at, due_at, expires_at, payload)
+            for identifier, key, due_at, accepted_at, expires_at, payload in map(_leased, taken)
         ]
 
     def each(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -204,12 +204,11 @@ class Writer:
         if buffers is not None:
             self._after_commit(buffers)
         for item in batch:
-            future, answer = item.future, item.answer
+            future = item.future
             if future.done():
                 continue
-            if error is not None:
-                future.set_exception(error)
-            elif type(answer) is Raised:
+            answer = item.answer if error is None else Raised(error)
+            if type(answer) is Raised:
                 future.set_exception(answer.error)
             else:
                 future.set_result(answer)

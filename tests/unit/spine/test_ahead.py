@@ -15,6 +15,7 @@ from ulak.spine.ahead import Ahead
 from ulak.spine.claim import Demand, Want
 from ulak.spine.handler import Handler
 from ulak.spine.job import Lease
+from ulak.spine.outcome import DONE
 from ulak.spine.timers import Look, sorts_of, spare_of
 from ulak.spine.underway import Running
 
@@ -128,7 +129,7 @@ async def test_what_is_taken_back_does_not_start(track: Track):
 async def test_what_has_ended_meanwhile_is_not_counted(track: Track):
     one, other = track.running(10), track.running(10)
     track.ahead.put([one, other])
-    one.ended = True
+    one.outcome = DONE
     assert track.ahead.held() == [other]
 
 

@@ -22,7 +22,7 @@ NOW = 1_800_000_000_000
 
 
 def row(**options):
-    return to_row(NewJob(**{"kind": "mail.send", **options}), Ids(), NOW)
+    return to_row(NewJob(**{"kind": "mail.send", **options}), Ids().take(NOW), NOW)
 
 
 def test_a_plain_job_is_due_now():
