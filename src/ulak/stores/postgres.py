@@ -92,6 +92,13 @@ class PostgresStore:
             writer.start()
         self._herald.start()
         self._relay.start()
+        try:
+            await self._look_around()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _look_around(self) -> None:
         for warning in await self.warnings():
             log.warning("not_durable", note=warning)
         if len(await self.read(lambda tx: tx.all(sql.list_owners))) == 1:

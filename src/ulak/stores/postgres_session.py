@@ -40,6 +40,9 @@ _BACKEND = """
 SELECT pid, backend_start, (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 FROM pg_stat_activity WHERE pid = pg_backend_pid()
 """
+# Where nothing can be written any more another server may be the primary by now, and where our statements are not known
+# somebody has put another session in the place of ours.
+_USELESS = (errors.ReadOnlySqlTransaction, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 _END_BACKEND = "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 
 LOCK_WAITS = (
@@ -234,13 +237,8 @@ class PostgresSession:
         return False
 
     def _gone(self, error: BaseException) -> bool:
-        """Whether this error is the connection's end. A server that stops says so before it hangs up.
-
-        One that takes no writes any more is no place to stay: another one may be the primary now.
-        """
-        if isinstance(error, errors.ReadOnlySqlTransaction) or (
-            isinstance(error, psycopg.OperationalError) and not _is_refusal(error)
-        ):
+        """Whether this error is the connection's end. A server that stops says so before it hangs up."""
+        if isinstance(error, _USELESS) or (isinstance(error, psycopg.OperationalError) and not _is_refusal(error)):
             self._connection.close()
         return self._connection.closed
 
