@@ -22,7 +22,7 @@ from ulak.stores.postgres_credits import Credits
 from ulak.stores.postgres_floors import Floors
 from ulak.stores.postgres_member import Member
 from ulak.stores.postgres_tx import Contended, PostgresTx
-from ulak.stores.postgres_wires import FIRST_PAUSE_SECONDS, NOT_WRITABLE, Connection, Wires
+from ulak.stores.postgres_wires import FIRST_PAUSE_SECONDS, Connection, Wires
 from ulak.stores.session import BatchFailed, CommitUnknown, Fatal, SessionLost
 
 log = structlog.get_logger("ulak.postgres")
@@ -271,8 +271,6 @@ def translate(error: Exception) -> Exception:
         )
     if isinstance(error, errors.QueryCanceled):
         return Unavailable("the database took too long to answer; ask for less at a time")
-    if isinstance(error, errors.ReadOnlySqlTransaction):
-        return Unavailable(NOT_WRITABLE)
     if isinstance(error, errors.InsufficientPrivilege):
         return Misconfigured(
             f"the role may not do this: {error.diag.message_primary}; "
