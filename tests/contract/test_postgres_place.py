@@ -55,11 +55,11 @@ ODD = {
     "TimeZone": "Asia/Kolkata",
     "default_transaction_isolation": "serializable",
     "default_transaction_deferrable": "on",
-    "statement_timeout": "1ms",
-    "lock_timeout": "1ms",
-    "idle_in_transaction_session_timeout": "1ms",
-    "idle_session_timeout": "1ms",
-    "transaction_timeout": "1ms",
+    "statement_timeout": "1s",
+    "lock_timeout": "1s",
+    "idle_in_transaction_session_timeout": "1s",
+    "idle_session_timeout": "1s",
+    "transaction_timeout": "1s",
     "standard_conforming_strings": "off",
     "bytea_output": "escape",
     "row_security": "off",
@@ -92,7 +92,7 @@ def test_only_a_commit_that_does_not_wait_for_the_disk_is_overruled(bare, chosen
 
 @pytest.mark.parametrize("name", [name for name in ODD if name.endswith("timeout")])
 def test_no_timeout_of_others_ends_our_sessions(bare, name):
-    execute(bare, f"ALTER DATABASE this SET {name} = '10ms'")
+    execute(bare, f"ALTER DATABASE this SET {name} = '5s'")
     with connect(bare) as connection:
         assert connection.execute(f"SHOW {name}".encode()).fetchone() == ("0",)
 

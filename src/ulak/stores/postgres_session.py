@@ -276,11 +276,6 @@ def translate(error: Exception) -> Exception:
             f"the role may not do this: {error.diag.message_primary}; "
             "let the owner of the tables do it, or grant the right"
         )
-    if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName):
-        return Misconfigured(
-            f"the database lacks what was asked for: {error.diag.message_primary}; does search_path lead to the schema "
-            "with Ulak's tables?"
-        )
     if isinstance(error, psycopg.IntegrityError):
         return Conflict(f"the database refused the change: {error}")
     if isinstance(error, psycopg.DataError | psycopg.ProgrammingError):
