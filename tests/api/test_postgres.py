@@ -29,6 +29,7 @@ async def test_dead_letters_keys_and_figures_work_there(address):
         assert (await served.get("/api/jobs", key=made.body["token"])).status == 200
         assert (await served.ask("DELETE", f"/api/keys/{made.body['id']}")).status == 204
         assert (await served.get("/api/db")).body["differences"] == {}
+        assert "fsync = off" in (await served.get("/api/db")).body["warnings"][0]
         assert "hunter2" not in (await served.get("/api/db")).text
         assert (await served.post("/api/db/backup", {})).status == 409
 

@@ -37,7 +37,8 @@ async def check(desk: Desk) -> Shown:
             + ", ".join(f"{kind} {number:+}" for kind, number in found["differences"].items())
         )
     held = f" {found['held']} are held after a restore; let them go: ulak db resume." if found["held"] else ""
-    return found, lines(f"{found['store']} is in order: {found['live']} unfinished jobs, none lost.{held}")
+    warned = [f"Warning: {warning}." for warning in found["warnings"]]
+    return found, lines(f"{found['store']} is in order: {found['live']} unfinished jobs, none lost.{held}", *warned)
 
 
 @db.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from ulak.cli.beside import file_of
@@ -27,10 +28,14 @@ def migrate_store(settings: Settings) -> list[int]:
             return migrate_sqlite(connection, now)
     if settings.store == "memory:":
         return []
+    from ulak.stores.postgres_check import check_place
+    from ulak.stores.postgres_session import in_our_words
     from ulak.stores.postgres_wires import connect as connect_postgres
 
-    with contextlib.closing(connect_postgres(settings.store)) as session:
-        return migrate_postgres(session, now)
+    with in_our_words():
+        check_place(partial(connect_postgres, settings.store))
+        with contextlib.closing(connect_postgres(settings.store)) as session:
+            return migrate_postgres(session, now)
 
 
 @contextlib.contextmanager

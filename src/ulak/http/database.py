@@ -33,13 +33,17 @@ class BackupView(View):
 
 
 class StoreView(View):
-    """`differences` is empty when every accepted job is accounted for, `held` counts jobs that a restore holds."""
+    """`differences` is empty when every accepted job is accounted for, `held` counts jobs that a restore holds.
+
+    `warnings` says why the database may keep less than it promises.
+    """
 
     store: str
     store_id: str | None
     live: int
     held: int
     differences: dict[str, int]
+    warnings: list[str]
 
 
 class ResumeView(View):
@@ -59,6 +63,7 @@ def router(ulak: Ulak, sampler: Sampler) -> APIRouter:
             live=sum(map(sample.depth, kinds)),
             held=await ulak.store.read(count_held),
             differences={kind: sample.difference(kind) for kind in kinds if sample.difference(kind)},
+            warnings=await ulak.store.warnings(),
         )
 
     @routes.post("/backup", summary="Write a consistent copy while work goes on", status_code=201)

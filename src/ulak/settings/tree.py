@@ -19,7 +19,7 @@ from ulak.settings.worker import Worker
 
 _FILE = "sqlite:///"
 _NO_FILE = {"", "..", ":memory:"}
-STORE_FORMS = ("memory:", _FILE, "postgresql://")
+STORE_FORMS = ("memory:", _FILE, "postgresql://", "postgres://")
 
 
 class Settings(BaseSettings):

@@ -238,6 +238,9 @@ class Store(Protocol):
     async def tend(self) -> None:
         """Upkeep, about twice a second: free space, credits, wake-ups that are owed."""
 
+    async def warnings(self) -> list[str]:
+        """Why the store may keep less than it promises; empty when it does not."""
+
     def facts(self) -> dict[str, float]:
         """Gauges of the store itself, for /metrics."""
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 MOVED = -1  # the version of a SQLite file whose work went elsewhere; see seal.py
 
 _FILE = re.compile(r"^(\d{4})_\w+\.(sqlite|postgres)\.sql$")
+_TABLE = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
 
 
 def migrations(dialect: str) -> list[tuple[int, str]]:
@@ -26,6 +27,11 @@ def migrations(dialect: str) -> list[tuple[int, str]]:
 
 def latest(dialect: str) -> int:
     return migrations(dialect)[-1][0]
+
+
+def tables(dialect: str) -> list[str]:
+    """All that the migrations make, in their order."""
+    return [name for _, script in migrations(dialect) for name in _TABLE.findall(script)]
 
 
 def judge(version: int, dialect: str) -> None:

@@ -6,19 +6,20 @@ import contextlib
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
 import msgspec
-import psycopg
 
 from ulak.clock import Clock
 from ulak.errors import Conflict, Unavailable
 from ulak.spine.query import Queries
 from ulak.stores import sqlite_session
 from ulak.stores.migrate import judge, postgres_version, prepare_postgres
+from ulak.stores.postgres_check import check_place
 from ulak.stores.postgres_member import MEMBER_LOCK
-from ulak.stores.postgres_session import translate
+from ulak.stores.postgres_session import in_our_words
 from ulak.stores.postgres_wires import Connection, connect
 from ulak.stores.seal import Seal, lift_seal, read_seal, set_seal
 
@@ -42,10 +43,7 @@ LEFT_OUT = {
 _WHERE = {"meta": " WHERE name NOT IN ('token', 'move')"}
 
 _PAGE = 1000
-_SETTINGS = """
-SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;
-SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'
-"""
+_PATIENCE = "SET LOCAL lock_timeout = '10s'"
 _CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 # Credit of an owner that does not exist makes whoever starts first count the room anew, also if two start together.
 _ASK_FOR_RECOUNT = "INSERT INTO credit (pool, owner, held) VALUES ('moved', 0, 1)"
@@ -60,17 +58,16 @@ class Count(NamedTuple):
 
 
 @contextlib.contextmanager
-def _in_our_words() -> Iterator[None]:
+def _translated() -> Iterator[None]:
     """Errors of both databases, translated."""
     try:
-        yield
-    except psycopg.Error as error:
-        raise translate(error) from error
+        with in_our_words():
+            yield
     except sqlite3.Error as error:
         raise sqlite_session.translate(error) from error
 
 
-@_in_our_words()
+@_translated()
 def count_source(source: sqlite3.Connection) -> dict[str, int]:
     return {
         table: source.execute(f"SELECT count(*) FROM {table}{_WHERE.get(table, '')}").fetchone()[0]
@@ -84,9 +81,10 @@ def find_foreign(source: sqlite3.Connection) -> list[str]:
     return sorted(name for name in found - set(WORK + STATE) - set(LEFT_OUT) if not name.startswith("sqlite_"))
 
 
-@_in_our_words()
+@_translated()
 def check_target(address: str) -> None:
     """Refuse a target that can't take the work. Changes nothing."""
+    check_place(partial(connect, address))
     with contextlib.closing(connect(address)) as target, target.transaction(force_rollback=True):
         if postgres_version(target):
             judge(postgres_version(target), "postgres")
@@ -94,7 +92,7 @@ def check_target(address: str) -> None:
             _check_empty(target)
 
 
-@_in_our_words()
+@_translated()
 def find_out(source: sqlite3.Connection, address: str) -> bool:
     """Whether the work of a sealed source has arrived. If not, the seal is lifted."""
     seal = read_seal(source)
@@ -123,7 +121,7 @@ def _has_token(target: Connection, token: str) -> bool:
     return target.execute("SELECT 1 FROM meta WHERE name = 'move' AND value = %s", (token,)).fetchone() is not None
 
 
-@_in_our_words()
+@_translated()
 def move(source: sqlite3.Connection, address: str, clock: Clock, advance: Advance) -> list[Count]:
     """All or nothing. The source has no leases and nobody else opens it; afterwards it is sealed."""
     token = secrets.token_hex(16)
@@ -157,7 +155,7 @@ def _enter(target: Connection) -> None:
 
 
 def _lock(target: Connection) -> None:
-    target.execute(_SETTINGS)
+    target.execute(_PATIENCE)
     target.execute("SELECT pg_advisory_xact_lock(%s)", (MEMBER_LOCK,))
 
 

@@ -7,9 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
-import psycopg
 import structlog
 
 from ulak.clock import Clock
@@ -19,6 +17,8 @@ from ulak.spine.query import Queries
 from ulak.spine.store import LAST_SECONDS, Buffers, Ledger, Line, Listener, Tx, Verb
 from ulak.stores import caller
 from ulak.stores.migrate import prepare_postgres
+from ulak.stores.postgres_address import without_secrets
+from ulak.stores.postgres_check import check_place
 from ulak.stores.postgres_clock import DatabaseClock
 from ulak.stores.postgres_credits import Credits
 from ulak.stores.postgres_floors import Floors
@@ -27,7 +27,7 @@ from ulak.stores.postgres_loans import Loans
 from ulak.stores.postgres_member import RECOUNT_LOCK, Member
 from ulak.stores.postgres_reader import Reader
 from ulak.stores.postgres_relay import Relay
-from ulak.stores.postgres_session import PostgresSession, translate
+from ulak.stores.postgres_session import PostgresSession, in_our_words
 from ulak.stores.postgres_tx import PostgresTx
 from ulak.stores.postgres_wires import Wires
 from ulak.stores.writer import RUN_UNIT, Writer
@@ -59,7 +59,7 @@ class PostgresStore:
         pool_of: Callable[[str], str] = str,
     ) -> None:
         self._wires = Wires(uri)
-        self.name = _without_password(uri)
+        self.name = without_secrets(uri)
         self._clock = DatabaseClock(clock)
         self.clock: Clock = self._clock
         self._credits = Credits(capacity, pool_of, self._clock)
@@ -83,10 +83,8 @@ class PostgresStore:
     async def open(self, listener: Listener) -> None:
         self._listener = listener
         self._loop = loop = asyncio.get_running_loop()
-        try:
+        with in_our_words():
             sessions = await asyncio.to_thread(self._prepare)
-        except psycopg.Error as error:
-            raise translate(error) from error
         self._take_name()
         for session, name, lines in zip(sessions, ("ulak-work", "ulak-admit"), (_WORKING, _ADMITTING), strict=True):
             writer = Writer(name, session, lines, loop, self._committed, listener.lost)
@@ -94,12 +92,22 @@ class PostgresStore:
             writer.start()
         self._herald.start()
         self._relay.start()
+        try:
+            await self._look_around()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _look_around(self) -> None:
+        for warning in await self.warnings():
+            log.warning("not_durable", note=warning)
         if len(await self.read(lambda tx: tx.all(sql.list_owners))) == 1:
             await self.recount()
 
     def _prepare(self) -> list[PostgresSession]:
         sessions: list[PostgresSession] = []
         try:
+            check_place(self._wires.connect)
             with self._wires.connect() as connection:
                 prepare_postgres(connection, self.clock.now())
             sessions += [self._session(), self._session()]
@@ -288,6 +296,10 @@ class PostgresStore:
         """Repair: what is free is the bound without live jobs and without what living owners hold."""
         await self.write(_recount, self._credits)
 
+    async def warnings(self) -> list[str]:
+        unsafe = await self.read(lambda tx: tx.all(sql.find_unsafe_settings))
+        return [f"the server has {name} = off: if its machine fails, accepted work may be lost" for (name,) in unsafe]
+
     def silent_seconds(self) -> float:
         return max((writer.silent_seconds() for writer in set(self._writers.values())), default=0.0)
 
@@ -328,10 +340,3 @@ def _recount(tx: Tx, ledger: Credits) -> None:
         if number:
             tx.run(sql.correct_room, pool=pool, number=number)
     tx.run(sql.drop_credit)
-
-
-def _without_password(uri: str) -> str:
-    parts = urlsplit(uri)
-    if parts.password is None:
-        return uri
-    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", ":***@")))

@@ -147,7 +147,9 @@ class Herald:
                 connection.close()
 
     def _serve(self, connection: Connection) -> None:
-        connection.add_notify_handler(lambda notify: self._hear(connection, notify.pid, notify.payload))
+        # Asked for: behind a pooler the driver knows a made-up number.
+        ((own,),) = connection.execute("SELECT pg_backend_pid()").fetchall()
+        connection.add_notify_handler(lambda notify: self._hear(own, notify.pid, notify.payload))
         # A word needs no sync: if it is lost with the server, so is every connection that would hear it.
         connection.execute("SET synchronous_commit = off")
         connection.execute(f"LISTEN {CHANNEL}".encode())
@@ -157,24 +159,24 @@ class Herald:
             if self._clock.monotonic() >= facts_at:
                 self._read_facts(connection)
                 facts_at = self._clock.monotonic() + FACTS_SECONDS
-            if self._wait(connection):
+            if self._wait(connection, own):
                 self._ending.wait(PAUSE_SECONDS - (self._clock.monotonic() - self._spoke_at))
                 self._speak(connection)
 
-    def _wait(self, connection: Connection) -> bool:
+    def _wait(self, connection: Connection, own: int) -> bool:
         """Hear what comes until there is something to say."""
         readable, _, _ = select.select([connection.fileno(), self._wake_reader], [], [], FACTS_SECONDS)
         if connection.fileno() in readable:
             connection.pgconn.consume_input()
             while (notify := connection.pgconn.notifies()) is not None:
-                self._hear(connection, notify.be_pid, notify.extra.decode())
+                self._hear(own, notify.be_pid, notify.extra.decode())
         if self._wake_reader in readable:
             os.read(self._wake_reader, 4096)
             return True
         return False
 
-    def _hear(self, connection: Connection, pid: int, payload: str) -> None:
-        if pid == connection.info.backend_pid:
+    def _hear(self, own: int, pid: int, payload: str) -> None:
+        if pid == own:
             return
         try:
             word = _decoder.decode(payload)

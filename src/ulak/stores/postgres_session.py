@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import threading
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ import psycopg
 import structlog
 from psycopg import errors
 
-from ulak.errors import Conflict, Invalid, Unavailable
+from ulak.errors import Conflict, Invalid, Misconfigured, Unavailable
 from ulak.spine.event import to_block
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
@@ -21,7 +22,7 @@ from ulak.stores.postgres_credits import Credits
 from ulak.stores.postgres_floors import Floors
 from ulak.stores.postgres_member import Member
 from ulak.stores.postgres_tx import Contended, PostgresTx
-from ulak.stores.postgres_wires import Connection, Wires
+from ulak.stores.postgres_wires import FIRST_PAUSE_SECONDS, Connection, Wires
 from ulak.stores.session import BatchFailed, CommitUnknown, Fatal, SessionLost
 
 log = structlog.get_logger("ulak.postgres")
@@ -33,13 +34,15 @@ _SETTINGS = """
 SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;
 SET enable_hashjoin = off; SET enable_mergejoin = off;
 SET plan_cache_mode = force_generic_plan; SET jit = off;
-SET lock_timeout = '300ms'; SET idle_in_transaction_session_timeout = '30s';
-SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+SET lock_timeout = '300ms'; SET idle_in_transaction_session_timeout = '30s'
 """
 _BACKEND = """
 SELECT pid, backend_start, (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 FROM pg_stat_activity WHERE pid = pg_backend_pid()
 """
+# Where nothing can be written any more another server may be the primary by now, and where our statements are not known
+# somebody has put another session in the place of ours.
+_USELESS = (errors.ReadOnlySqlTransaction, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 _END_BACKEND = "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 
 LOCK_WAITS = (
@@ -172,8 +175,10 @@ class PostgresSession:
 
     def rollback(self) -> None:
         if not self._connection.closed:
-            with contextlib.suppress(psycopg.OperationalError):  # a lost session has nothing to roll back
+            try:
                 self._cursor.execute(b"ROLLBACK")
+            except psycopg.Error:  # a lost session has nothing to roll back, and one that can't is lost
+                self._connection.close()
 
     def reopen(self) -> None:
         if not self._connection.closed:
@@ -190,6 +195,7 @@ class PostgresSession:
                 self._member.beat(self._cursor, self._clock.now())
             except psycopg.OperationalError:
                 connection.close()
+                self._closing.wait(FIRST_PAUSE_SECONDS)
             else:
                 log.info("database_back")
                 return
@@ -232,7 +238,7 @@ class PostgresSession:
 
     def _gone(self, error: BaseException) -> bool:
         """Whether this error is the connection's end. A server that stops says so before it hangs up."""
-        if isinstance(error, psycopg.OperationalError) and not _is_refusal(error):
+        if isinstance(error, _USELESS) or (isinstance(error, psycopg.OperationalError) and not _is_refusal(error)):
             self._connection.close()
         return self._connection.closed
 
@@ -248,6 +254,14 @@ def _is_refusal(error: psycopg.Error) -> bool:
     return error.sqlstate is not None and error.diag.severity_nonlocalized == "ERROR"
 
 
+@contextlib.contextmanager
+def in_our_words() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translate(error) from error
+
+
 def translate(error: Exception) -> Exception:
     if not isinstance(error, psycopg.Error):
         return error
@@ -257,6 +271,11 @@ def translate(error: Exception) -> Exception:
         )
     if isinstance(error, errors.QueryCanceled):
         return Unavailable("the database took too long to answer; ask for less at a time")
+    if isinstance(error, errors.InsufficientPrivilege):
+        return Misconfigured(
+            f"the role may not do this: {error.diag.message_primary}; "
+            "let the owner of the tables do it, or grant the right"
+        )
     if isinstance(error, psycopg.IntegrityError):
         return Conflict(f"the database refused the change: {error}")
     if isinstance(error, psycopg.DataError | psycopg.ProgrammingError):

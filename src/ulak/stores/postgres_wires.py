@@ -10,20 +10,55 @@ from typing import Any
 from weakref import WeakSet
 
 import psycopg
+import structlog
 
 from ulak.stores import postgres_arrays
+from ulak.stores.postgres_address import read_address
 from ulak.stores.session import Fatal
+
+log = structlog.get_logger("ulak.postgres")
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 1.0
+_TOLD_EVERY = 30  # failures
+
+# What a role, a database or the server may have as its default, and what our statements rely on; see decision 0021.
+# Our connections rest for long, and units wait for a key and then look what it freed. Not a word of read-only.
+_SESSION = """
+SET statement_timeout = 0;
+SELECT set_config(name, value, false) FROM (VALUES
+  ('lock_timeout', '0'), ('transaction_timeout', '0'), ('idle_session_timeout', '0'),
+  ('idle_in_transaction_session_timeout', '0'), ('default_transaction_isolation', 'read committed'),
+  ('default_transaction_deferrable', 'off'), ('DateStyle', 'ISO'),
+  ('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'))
+) AS ours (name, value) WHERE current_setting(name, true) IS NOT NULL
+"""
+
+NOT_WRITABLE = (
+    "the database takes no writes: it is a standby, or default_transaction_read_only is on. Give the address of the "
+    "primary, or all hosts and target_session_attrs=read-write, or switch the setting off"
+)
+
+
+class NotWritable(psycopg.OperationalError):
+    """A connection was made, and nothing can be written on it."""
 
 
 def connect(uri: str) -> Connection:
-    connection = psycopg.connect(uri, autocommit=True, connect_timeout=5, application_name="ulak")
+    connection = psycopg.connect(**read_address(uri), autocommit=True)
+    try:
+        connection.execute(_SESSION)
+    except BaseException:
+        connection.close()
+        raise
     postgres_arrays.register(connection)
     return connection
+
+
+def is_writable(connection: Connection) -> bool:
+    return connection.execute("SELECT current_setting('transaction_read_only')").fetchone() == ("off",)
 
 
 def hang_up(connection: Connection) -> None:
@@ -37,6 +72,7 @@ def hang_up(connection: Connection) -> None:
 
 class Wires:
     def __init__(self, uri: str) -> None:
+        read_address(uri)  # one that can't be read is refused at once
         self._uri = uri
         self._open: WeakSet[Connection] = WeakSet()
         self._changing = threading.Lock()
@@ -54,15 +90,24 @@ class Wires:
         raise Fatal("the store was closed")
 
     def connect_patiently(self, closing: threading.Event) -> Connection:
-        """Connect with growing pauses for as long as it takes; raises Fatal when the store closes meanwhile."""
-        pause = FIRST_PAUSE_SECONDS
+        """Connect to write, with growing pauses for as long as it takes; Fatal when the store closes meanwhile."""
+        pause, failures = FIRST_PAUSE_SECONDS, 0
         while True:
             try:
-                return self.connect()
+                return self._connect_to_write()
             except psycopg.OperationalError as error:
+                if failures % _TOLD_EVERY == 0:
+                    log.warning("database_unreachable", error=str(error), note="it is tried again, every second")
                 if closing.wait(pause):
                     raise Fatal(f"the database can't be reached: {error}") from error
-                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                pause, failures = min(pause * 2, LONGEST_PAUSE_SECONDS), failures + 1
+
+    def _connect_to_write(self) -> Connection:
+        connection = self.connect()
+        if is_writable(connection):
+            return connection
+        connection.close()
+        raise NotWritable(NOT_WRITABLE)
 
     def cut(self) -> None:
         """Free every thread that waits for the server. No connection is made any more."""

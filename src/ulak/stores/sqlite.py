@@ -132,6 +132,9 @@ class SqliteStore:
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
+    async def warnings(self) -> list[str]:
+        return []
+
     def silent_seconds(self) -> float:
         return 0.0 if self._writer is None else self._writer.silent_seconds()
 
