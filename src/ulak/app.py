@@ -23,7 +23,7 @@ from ulak.rooms import ComputeRoom, NotifyRoom, compute_room, notify_room
 from ulak.settings import Settings, load
 from ulak.spine.breaker import BreakerPolicy
 from ulak.spine.cron import CronEntry
-from ulak.spine.enqueue import ENQUEUE, Full
+from ulak.spine.enqueue import ENQUEUE_ONE, Full
 from ulak.spine.form import is_number, to_row, to_rows
 from ulak.spine.handler import Handler, Handlers, LaneName, Policy
 from ulak.spine.job import NewJob, OnUncertain, Priority
@@ -285,11 +285,10 @@ class Ulak:
             return (await self.enqueue_many([job], connection=connection))[0]
         store, gate = self.store, self.loops.gate
         now = store.clock.now()
-        rows = (to_row(job, store.ids.take(now), now),)
+        row = to_row(job, store.ids.take(now), now)
         # Without a coroutine in between, as most jobs come this way.
-        verdict = await gate.at_once(kind, ENQUEUE, rows)
-        ids = await gate.in_line(kind, ENQUEUE, rows, 1) if isinstance(verdict, Full) else verdict
-        return ids[0]
+        verdict = await gate.at_once(kind, ENQUEUE_ONE, row)
+        return await gate.in_line(kind, ENQUEUE_ONE, row, 1) if isinstance(verdict, Full) else verdict
 
     async def enqueue_many(self, jobs: Iterable[NewJob], *, connection: Any = None) -> list[int]:
         """Accept all jobs in one transaction, or none. A job whose unique key is taken answers the holder's id."""

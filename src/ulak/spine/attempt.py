@@ -53,7 +53,12 @@ class Attempts:
         running.started = self._clock.monotonic()
         running.task = task
         now = self._clock.now()
-        self._observe_wait(running, now)
+        seconds = (now - lease.due_at) / 1000
+        running.times.wait.observe(seconds)
+        if lease.attempt == 1 and lease.due_at > lease.accepted_at:
+            running.times.lateness.observe(seconds)
+        if lease.crashes:
+            self._telemetry.count("duplicate_runs", lease.kind)
         if handler.breaker is not None and (stop := self._stopped_by_breaker(lease, now)) is not None:
             self._end(running, stop)
             return
@@ -81,15 +86,6 @@ class Attempts:
         if probe.listeners:
             probe.reach("worker.after_handler")
         self._end(running, outcome)
-
-    def _observe_wait(self, running: Running, now: int) -> None:
-        lease, times = running.lease, running.times
-        seconds = (now - lease.due_at) / 1000
-        times.wait.observe(seconds)
-        if lease.due_at > lease.accepted_at and lease.attempt == 1:
-            times.lateness.observe(seconds)
-        if lease.crashes:
-            self._telemetry.count("duplicate_runs", lease.kind)
 
     def _stopped_by_breaker(self, lease: Lease, now: int) -> Snooze | None:
         breaker = None if lease.key is None else self._breakers.admit(lease.key, now)

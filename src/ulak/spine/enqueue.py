@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from operator import itemgetter
 
 from ulak.spine.event import told
@@ -19,8 +18,8 @@ sql = Queries(__package__)
 ACCEPTED = Word.ACCEPTED.value
 
 # Every new job is looked at several times: `map` and a getter by place do that without a turn of the interpreter.
-_kind, _key, _due_at, _state, _unique_key = (
-    itemgetter(Row._fields.index(name)) for name in ("kind", "key", "due_at", "state", "unique_key")
+_id, _kind, _key, _due_at, _state, _unique_key = (
+    itemgetter(Row._fields.index(name)) for name in ("id", "kind", "key", "due_at", "state", "unique_key")
 )
 _level = itemgetter(*map(Row._fields.index, ("kind", "prio")))
 
@@ -49,12 +48,15 @@ def enqueue_owed(tx: Tx, rows: list[Row]) -> None:
     _insert(tx, rows)
 
 
+def _enqueue_singles(tx: Tx, rows: list[Row]) -> list[int | Full]:
+    if not any(map(_unique_key, rows)) and _admit_all(tx, Counter(map(_kind, rows))) is None:
+        _insert(tx, rows)  # the usual case, without a look at each
+        return list(map(_id, rows))
+    verdicts = _enqueue_batches(tx, [[row] for row in rows])
+    return [verdict if isinstance(verdict, Full) else verdict[0] for verdict in verdicts]
+
+
 def _enqueue_batches(tx: Tx, batches: list[Sequence[Row]]) -> list[Accepted | Full]:
-    if set(map(len, batches)) == {1}:  # the usual case, without a look at each
-        rows = list(chain.from_iterable(batches))
-        if not any(map(_unique_key, rows)) and _admit_all(tx, Counter(map(_kind, rows))) is None:
-            _insert(tx, rows)
-            return [[row[0]] for row in rows]
     existing = _existing(tx, batches) if any(row.unique_key is not None for batch in batches for row in batch) else {}
     verdicts: list[Accepted | Full] = []
     fresh: list[Row] = []
@@ -161,3 +163,4 @@ def _with_slot(row: Row, taken: dict[str, set[int]], busy: set[str], now: int) -
 
 
 ENQUEUE: Verb[Sequence[Row], Accepted | Full] = Verb(Line.ENQUEUE, _enqueue_batches)
+ENQUEUE_ONE: Verb[Row, int | Full] = Verb(Line.ENQUEUE, _enqueue_singles)  # as most jobs come
