@@ -35,7 +35,7 @@ class Heat:
 
     def add_all(self) -> None:
         """Everything: at the start, and once in a while, because a wake-up may have been lost."""
-        self._hot.update((handler.kind, level) for handler in self._handlers for level in LEVELS)
+        self.add((handler.kind, level) for handler in self._handlers for level in LEVELS)
         self.suspects = True
 
     def look(self) -> None:

@@ -185,6 +185,14 @@ def test_what_becomes_ready_while_a_claim_is_under_way_stays_hot_though_the_clai
     assert heat.levels(0) == {}
 
 
+def test_a_look_everywhere_that_is_asked_for_while_a_claim_is_under_way_is_not_undone_by_its_answer(heat):
+    heat.add_all()
+    heat.look()
+    heat.add_all()
+    heat.note(Claimed(dry=[(kind, level) for kind in ("a", "b") for level in LEVELS]), 0)
+    assert heat.levels(0) == {"a": LEVELS, "b": LEVELS}
+
+
 def test_the_kind_that_was_served_longest_ago_comes_first(heat):
     heat.add_all()
     heat.note(Claimed(leases=[lease("a")]), 0)
