@@ -11,7 +11,8 @@ from ulak.errors import NotFound
 from ulak.spine import dead_letters
 from ulak.spine.cancel import CANCEL
 from ulak.spine.dead_letters import REDRIVE, Filter
-from ulak.spine.outcome import Dead, Retry
+from ulak.spine.job import SUSPECT_LEVEL
+from ulak.spine.outcome import Dead, Release, Retry
 from ulak.spine.rescue import RESCUE, Lost
 
 
@@ -73,6 +74,25 @@ async def test_an_uncertain_job_that_must_not_be_repeated_is_held(bench: Bench):
     dead = await bench.record(identifier, "dead")
     assert dead is not None
     assert "waits for a decision" in dead[14]
+
+
+async def test_a_job_that_must_not_be_repeated_is_tried_again_when_its_attempt_has_plainly_failed(bench: Bench):
+    identifier = await bench.add(hold=1)
+    await bench.settle(await bench.claim(), Retry(), resume_at=bench.clock.now())
+    await bench.promote_due()
+    assert [(one.id, one.attempt) for one in await bench.claim()] == [(identifier, 2)]
+
+
+async def test_a_suspect_that_is_released_is_a_suspect_still_and_is_announced_as_one(bench: Bench):
+    identifier = await bench.add()
+    await bench.claim()
+    await bench.store.submit(RESCUE, Lost(bench.store.owner, 5))
+    leases = await bench.claim_suspects()
+    bench.ears.ready.clear()
+    await bench.settle(leases, Release())
+    assert bench.ears.ready == {("mail", SUSPECT_LEVEL)}
+    assert await bench.claim() == []
+    assert ids_of(await bench.claim_suspects()) == [identifier]
 
 
 async def test_a_job_cancelled_before_its_process_died_is_cancelled(bench: Bench):

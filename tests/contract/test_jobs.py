@@ -113,6 +113,12 @@ async def test_a_retry_comes_back_when_it_is_due_with_one_attempt_more(bench: Be
     assert (again.attempt, again.epoch) == (2, 2)
 
 
+async def test_the_log_has_the_beginning_of_a_long_reason_only(bench: Bench):
+    await bench.add()
+    await bench.settle(await bench.claim(), Retry(reason="r" * 1000), resume_at=bench.clock.now())
+    assert (await bench.events(3))[-1].data[2] == "r" * 200
+
+
 async def test_a_snooze_does_not_count_as_an_attempt(bench: Bench):
     await bench.add()
     await bench.settle(await bench.claim(), Snooze(1.0), resume_at=bench.clock.now() + 1000)
@@ -189,6 +195,12 @@ async def test_a_continuation_is_enqueued_with_the_outcome(bench: Bench):
     message = codec.decode(lease.payload)
     assert message["job"] == identifier
     assert (message["outcome"], message["detail"], message["payload"]) == ("done", {"ok": True}, {"n": 1})
+
+
+async def test_a_continuation_is_as_urgent_as_its_job(bench: Bench):
+    await bench.add(continuation="after", prio=0)
+    await bench.settle(await bench.claim())
+    assert [lease.prio for lease in await bench.claim("after")] == [0]
 
 
 async def test_a_continuation_of_a_dead_job_tells_the_cause(bench: Bench):

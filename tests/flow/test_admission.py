@@ -203,6 +203,15 @@ async def test_a_batch_that_can_never_fit_is_told_so_and_a_mixed_one_is_not_misc
         assert len(await mixed) == 51
 
 
+async def test_a_batch_of_kinds_that_share_a_bound_is_counted_as_a_whole(make, recorder):
+    ulak = make(work=False)
+    for kind in ("mail.send", "sms.send"):
+        recorder.on(ulak, kind, pool="out", capacity=3)
+    async with ulak:
+        with pytest.raises(Refused, match="4 jobs at once never fit"):
+            await ulak.enqueue_many([NewJob("mail.send")] * 2 + [NewJob("sms.send")] * 2)
+
+
 async def test_nothing_of_a_batch_is_kept_when_part_of_it_is_refused(make, recorder):
     ulak = make(work=False)
     recorder.on(ulak, "mail.send", capacity=3)
