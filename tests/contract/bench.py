@@ -13,7 +13,7 @@ from ulak.spine.claim import CLAIM_SUSPECTS, Claimed, Claimer, Demand, SuspectDe
 from ulak.spine.enqueue import ENQUEUE, Full
 from ulak.spine.event import EventRecord, read_events
 from ulak.spine.job import READY, Lease, Row
-from ulak.spine.outcome import Done, Outcome, Settlement
+from ulak.spine.outcome import DONE, Outcome, Settlement
 from ulak.spine.query import Queries
 from ulak.spine.settle import SETTLE
 from ulak.spine.store import Buffers, Store
@@ -102,7 +102,7 @@ class Bench:
         self, leases: Sequence[Lease], outcome: Outcome | None = None, resume_at: int = 0
     ) -> set[tuple[int, int]]:
         settlements = [
-            Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, outcome or Done(), resume_at)
+            Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, outcome or DONE, resume_at)
             for one in leases
         ]
         return await self.store.submit(SETTLE, settlements)

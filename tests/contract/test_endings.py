@@ -38,7 +38,9 @@ async def test_a_running_job_is_marked_and_its_worker_is_told(bench: Bench):
 async def test_work_of_a_dead_owner_comes_back_as_suspect(bench: Bench):
     identifier = await bench.add()
     (lease,) = await bench.claim()
+    bench.ears.ready.clear()
     assert await bench.store.submit(RESCUE, Lost(bench.store.owner, 5)) == 1
+    assert bench.ears.ready == {("mail", SUSPECT_LEVEL)}
     assert await bench.store.submit(RESCUE, Lost(bench.store.owner, 5)) == 0
     assert await bench.claim() == []
     (again,) = await bench.claim_suspects()
@@ -50,10 +52,11 @@ async def test_work_of_a_dead_owner_comes_back_as_suspect(bench: Bench):
 async def test_a_job_that_saw_two_deaths_runs_alone(bench: Bench):
     await bench.add()
     await bench.claim()
-    for _ in range(2):
+    for crashes, alone in ((1, False), (2, True)):
         await bench.store.submit(RESCUE, Lost(bench.store.owner, 5))
-        (again,) = await bench.claim_suspects() or await bench.claim_suspects(alone=True)
-    assert again.crashes == 2
+        assert await bench.claim_suspects(alone=not alone) == []
+        (again,) = await bench.claim_suspects(alone=alone)
+        assert again.crashes == crashes
 
 
 async def test_a_job_that_kills_its_process_again_and_again_is_poison(bench: Bench):

@@ -7,9 +7,10 @@ import asyncio
 import msgspec
 import pytest
 
-from tests.contract.bench import Bench, ids_of
+from tests.contract.bench import LEVELS, Bench, ids_of
 from ulak import codec
 from ulak.errors import Invalid
+from ulak.spine.claim import Claimer, Demand, Want
 from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Snooze
 
 
@@ -40,6 +41,16 @@ async def test_a_claim_takes_no_more_than_its_room_and_tells_which_levels_are_dr
     claimed = await bench.demand(room=2, levels=(1,))
     assert len(claimed.leases) == 1
     assert claimed.dry == [("mail", 1)]
+
+
+@pytest.mark.parametrize(("room", "lane"), [(3, 100), (100, 3)])
+async def test_a_claim_of_several_kinds_keeps_within_its_room_and_that_of_their_lane(bench: Bench, room, lane):
+    for kind in ("mail", "sms"):
+        await bench.offer(*[bench.row(kind) for _ in range(2)])
+    wants = tuple(Want(kind, 100, LEVELS) for kind in ("mail", "sms"))
+    demand = Demand(bench.store.owner, wants, room=room, lanes={"async": lane})
+    claimed = await bench.store.submit(Claimer().verb, demand)
+    assert [lease.kind for lease in claimed.leases] == ["mail", "mail", "sms"]
 
 
 async def test_a_claim_does_not_take_another_kind(bench: Bench):

@@ -112,6 +112,13 @@ async def test_a_deferred_keyed_job_joins_the_line_when_it_is_due(bench: Bench):
     assert sorted(seen[1:]) == sorted([later, behind])
 
 
+async def test_a_deferred_keyed_job_that_finds_its_slot_free_is_announced_when_it_is_due(bench: Bench):
+    await bench.add(key="k", due_at=bench.clock.now() + 1000)
+    bench.clock.advance(1)
+    await bench.promote_due()
+    assert bench.ears.ready == {("mail", 2)}
+
+
 async def test_many_settled_at_once_hand_all_their_slots_on(bench: Bench):
     await bench.offer(*[bench.row(key=f"k{index % 10}", slots=2) for index in range(60)])
     rounds = []

@@ -106,14 +106,19 @@ async def test_a_job_that_keeps_killing_its_process_is_a_dead_letter_and_its_nei
     assert len(recorder.jobs) == 3
 
 
-async def test_suspects_run_a_few_at_a_time_and_within_the_limits_of_their_kind(make, recorder):
-    ulak = make()
-    recorder.on(ulak, "mail.send", concurrency=2)
+@pytest.mark.parametrize(("of_the_kind", "in_all", "most"), [(2, 100, 2), (100, 3, 3), (100, 100, 8)])
+async def test_suspects_run_a_few_at_a_time_and_within_the_limits(make, recorder, of_the_kind, in_all, most):
+    ulak = make(worker={"concurrency": in_all})
+    recorder.release = asyncio.Event()
+    recorder.on(ulak, "mail.send", concurrency=of_the_kind)
     async with ulak:
         await die_with(ulak, *[NewJob("mail.send", n) for n in range(30)])
+        while recorder.at_once < most:
+            await asyncio.sleep(0)
+        recorder.release.set()
         await drain(ulak)
         assert (await ulak.jobs.tally())["mail.send"]["done"] == 30
-    assert recorder.most_at_once <= 2
+    assert recorder.most_at_once == most
 
 
 async def test_a_job_that_died_twice_has_the_process_to_itself(make):
@@ -145,6 +150,25 @@ async def twice_dead(ulak):
     await ulak.loops._rescuer.beat()
     await die_again(ulak, "mail.send", alone=False)
     return job
+
+
+async def test_of_two_jobs_that_died_twice_each_has_the_process_to_itself_one_soon_after_the_other(make):
+    ulak = make()
+    beside = []
+
+    @ulak.handles("mail.send", concurrency=10)
+    async def send(_):
+        await asyncio.sleep(0)
+        beside.append(len(ulak.loops.worker.running))
+
+    async with ulak:
+        async with nothing_is_claimed(ulak):
+            pair = [await twice_dead(ulak) for _ in range(2)]
+        while [(await ulak.jobs.get(job)).status for job in pair] != ["done", "done"]:
+            ulak.clock.advance(0.25)
+            await asyncio.sleep(0.001)
+            assert ulak.clock.monotonic() < 30
+    assert beside == [1, 1]
 
 
 async def test_a_long_job_keeps_the_lonely_one_waiting_but_not_the_others(make):

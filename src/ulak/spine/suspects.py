@@ -37,10 +37,6 @@ class Suspects:
         self._claim = claim
         self._alone_at: float | None = None  # when to try again to run one alone; None when none waits
 
-    def look_around(self, now: float) -> None:
-        if self._alone_at is not None and now >= self._alone_at:
-            self._heat.suspects = True
-
     async def claim(self) -> int:
         rooms = {handler.kind: room for handler in self._handlers if (room := self._underway.room(handler)) > 0}
         number = min(AT_ONCE - self._underway.suspects, self._underway.free, *rooms.values()) if rooms else 0

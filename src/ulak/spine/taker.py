@@ -98,7 +98,6 @@ class Taker:
         if now >= self._look_everywhere_at:
             self._look_everywhere_at = now + POLL_SECONDS
             self._heat.add_all()
-        self._suspects.look_around(now)
 
     async def _rest(self) -> None:
         """There is nothing to do. What becomes ready now is claimed by the commit that makes it so."""

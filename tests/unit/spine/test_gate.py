@@ -144,6 +144,33 @@ async def test_a_time_that_is_over_refuses_and_tells_the_next():
     assert await asyncio.wait_for(small, 5) == [10]
 
 
+async def test_one_who_was_woken_in_vain_and_has_no_time_left_tells_the_next():
+    store, clock, gate = make()
+    large = asyncio.create_task(gate.offer(rows(1, 3), 5))
+    await turn()
+    small = asyncio.create_task(gate.put(rows(10)))
+    await turn()
+    store.before_answer = lambda: clock.advance(5)
+    store.free(gate)
+    assert await large is None
+    assert await asyncio.wait_for(small, 5) == [10]
+
+
+async def test_a_newcomer_does_not_take_the_room_that_one_before_it_waits_to_grow():
+    store, _, gate = make()
+    large = asyncio.create_task(gate.put(rows(1, 3)))
+    await turn()
+    store.free(gate, 2)
+    await turn()
+    small = asyncio.create_task(gate.put(rows(10)))
+    await turn()
+    assert store.accepted == []
+    store.free(gate)
+    assert await large == [1, 2, 3]
+    store.free(gate)
+    assert await small == [10]
+
+
 async def test_nobody_waits_for_a_gate_that_is_closed():
     store, _, gate = make()
     waiting = asyncio.create_task(gate.put(rows(1)))
