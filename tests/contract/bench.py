@@ -102,8 +102,7 @@ class Bench:
         self, leases: Sequence[Lease], outcome: Outcome | None = None, resume_at: int = 0
     ) -> set[tuple[int, int]]:
         settlements = [
-            Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, outcome or DONE, resume_at)
-            for one in leases
+            Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, outcome or DONE, resume_at) for one in leases
         ]
         return await self.store.submit(SETTLE, settlements)
 

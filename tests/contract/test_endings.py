@@ -14,6 +14,7 @@ from ulak.spine.dead_letters import REDRIVE, Filter
 from ulak.spine.job import SUSPECT_LEVEL
 from ulak.spine.outcome import Dead, Release, Retry
 from ulak.spine.rescue import RESCUE, Lost
+from ulak.spine.rescuer import BEAT, Beat
 
 
 async def test_a_waiting_job_is_cancelled_at_once(bench: Bench):
@@ -33,6 +34,15 @@ async def test_a_running_job_is_marked_and_its_worker_is_told(bench: Bench):
     past = await bench.record(identifier, "past")
     assert past is not None
     assert past[2] == "cancelled"
+
+
+async def test_a_heartbeat_tells_of_cancelled_jobs_to_their_own_worker_only(bench: Bench):
+    identifier = await bench.add()
+    await bench.claim()
+    await bench.store.submit(CANCEL, identifier)
+    for owner, told in ((bench.store.owner, [identifier]), (4711, [])):
+        pulse = await bench.store.submit(BEAT, Beat(owner, 10_000, bench.store.shared))
+        assert pulse.cancelled == told
 
 
 async def test_work_of_a_dead_owner_comes_back_as_suspect(bench: Bench):

@@ -11,6 +11,7 @@ from tests.contract.bench import LEVELS, Bench, ids_of
 from ulak import codec
 from ulak.errors import Invalid
 from ulak.spine.claim import Claimer, Demand, Want
+from ulak.spine.jobs import read_record
 from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Snooze
 
 
@@ -122,6 +123,24 @@ async def test_a_retry_comes_back_when_it_is_due_with_one_attempt_more(bench: Be
     assert await bench.promote_due() is None
     (again,) = await bench.claim()
     assert (again.attempt, again.epoch) == (2, 2)
+
+
+async def test_a_job_that_waits_to_be_tried_again_has_not_started(bench: Bench):
+    identifier = await bench.add()
+    await bench.settle(await bench.claim(), Retry(), resume_at=bench.clock.now() + 1000)
+    record = await bench.store.read(read_record, identifier)
+    assert record is not None
+    assert record.started_at is None
+
+
+async def test_the_timeline_of_a_job_that_is_tried_without_end_stops_growing(bench: Bench):
+    identifier = await bench.add()
+    for _ in range(50):
+        await bench.settle(await bench.claim(), Retry(reason="r" * 500), resume_at=bench.clock.now())
+        await bench.promote_due()
+    row = await bench.record(identifier, "job")
+    assert row is not None
+    assert 16_000 <= len(row[13]) < 17_000
 
 
 async def test_the_log_has_the_beginning_of_a_long_reason_only(bench: Bench):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.contract.bench import Bench, ids_of
 from ulak.spine.cancel import CANCEL
 from ulak.spine.outcome import Dead, Done, Release, Retry
@@ -52,6 +54,24 @@ async def test_a_key_with_more_slots_is_a_bulkhead(bench: Bench):
     assert len(first) == 3
     await bench.settle(first[:1])
     assert len(await bench.claim()) == 1
+
+
+async def test_behind_one_slot_the_order_is_that_of_arrival_whatever_is_urgent(bench: Bench):
+    first, late, urgent = [await bench.add(key="k", prio=prio) for prio in (2, 3, 0)]
+    seen = []
+    while leases := await bench.claim():
+        seen += ids_of(leases)
+        await bench.settle(leases)
+    assert seen == [first, late, urgent]
+
+
+@pytest.mark.parametrize("freed", [1, 2])
+async def test_behind_several_slots_the_most_urgent_goes_first(bench: Bench, freed):
+    await bench.offer(*[bench.row(key="k", slots=2) for _ in range(2)])
+    held = await bench.claim()
+    _, urgent, normal = [await bench.add(key="k", slots=2, prio=prio) for prio in (3, 0, 2)]
+    await bench.settle(held[:freed])
+    assert ids_of(await bench.claim()) == [urgent, normal][:freed]
 
 
 async def test_other_keys_are_not_held_up(bench: Bench):
