@@ -113,12 +113,13 @@ async def test_suspects_run_a_few_at_a_time_and_within_the_limits(make, recorder
     recorder.on(ulak, "mail.send", concurrency=of_the_kind)
     async with ulak:
         await die_with(ulak, *[NewJob("mail.send", n) for n in range(30)])
-        while recorder.at_once < most:
+        while not ulak.loops.worker.running:
             await asyncio.sleep(0)
+        assert len(ulak.loops.worker.running) == most
         recorder.release.set()
         await drain(ulak)
         assert (await ulak.jobs.tally())["mail.send"]["done"] == 30
-    assert recorder.most_at_once == most
+    assert recorder.most_at_once <= most
 
 
 async def test_a_job_that_died_twice_has_the_process_to_itself(make):
