@@ -113,8 +113,10 @@ async def test_suspects_run_a_few_at_a_time_and_within_the_limits(make, recorder
     recorder.on(ulak, "mail.send", concurrency=of_the_kind)
     async with ulak:
         await die_with(ulak, *[NewJob("mail.send", n) for n in range(30)])
-        while not ulak.loops.worker.running:
+        while len(ulak.loops.worker.running) < most:
             await asyncio.sleep(0)
+        for _ in range(10):  # commits, in which more would be claimed
+            await ulak.write(lambda _: None)
         assert len(ulak.loops.worker.running) == most
         recorder.release.set()
         await drain(ulak)
