@@ -117,6 +117,24 @@ async def test_an_attempt_that_takes_too_long_is_ended_and_tried_again(make, rec
     assert ulak.telemetry.counters[("jobs_timed_out", "mail.send", "")] == 1
 
 
+async def test_the_time_of_every_attempt_is_observed_whoever_ends_it(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send", timeout_seconds=30, max_attempts=1)
+    recorder.release = asyncio.Event()
+    async with ulak:
+        await ulak.enqueue_many([NewJob("mail.send")] * 3)
+        while recorder.at_once < 3:
+            await asyncio.sleep(0)
+        ulak.clock.advance(31)  # too long for all of them
+        while recorder.at_once:
+            await asyncio.sleep(0)
+        recorder.release.set()
+        await ulak.enqueue("mail.send")
+        await drain(ulak)
+    times = ulak.telemetry.histograms[("job_run_seconds", "mail.send")]
+    assert (sum(times.counts), times.total) == (4, 93.0)
+
+
 class Unwritable:
     """Nothing that JSON knows."""
 

@@ -12,6 +12,7 @@ from ulak.spine import probe
 from ulak.spine.enqueue import enqueue_rows
 from ulak.spine.form import to_rows
 from ulak.spine.query import Query
+from ulak.stores.writer import Writer
 
 
 def note(tx, number):
@@ -176,6 +177,57 @@ async def test_after_a_commit_that_only_accepts_what_waits_is_served_without_wai
         go_on.set()
         assert again.wait(10)  # the loop itself stands here, and hears of nothing
         assert await first < await second
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Counts what the writers have told the event loop, whether it has heard it or not."""
+    tell, told = Writer._tell, threading.Semaphore(0)
+
+    def count(writer, *args):
+        tell(writer, *args)
+        told.release()
+
+    monkeypatch.setattr(Writer, "_tell", count)
+    return told
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3, 4, 20])
+async def test_that_holds_too_for_a_commit_that_follows_one_that_only_accepts(make, probes, told, turns):
+    ulak, served = make(work=False), []
+    accepting, accept, begun, go_on = (threading.Event() for _ in range(4))
+
+    def commit():
+        accepting.set()
+        assert accept.wait(10)
+
+    def hold(tx):
+        begun.set()
+        assert go_on.wait(10)
+
+    async def follow():
+        await ulak.write(hold)
+        await ulak.write(served.append)
+
+    async with ulak:
+        probes("writer.before_commit", commit)
+        accepted = asyncio.create_task(ulak.enqueue("mail.send"))
+        await asyncio.to_thread(accepting.wait, 10)
+        following = asyncio.create_task(follow())
+        await asyncio.sleep(0)
+        accept.set()
+        await accepted
+        await asyncio.to_thread(begun.wait, 10)  # the thread went on by itself
+        meanwhile = asyncio.create_task(ulak.write(served.append))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        while told.acquire(blocking=False):
+            pass
+        go_on.set()
+        assert told.acquire(timeout=10)  # the loop stands here, with a call of the thread under way
+        await asyncio.gather(following, meanwhile)
+        first, second = served
+        assert first is second  # one transaction
 
 
 async def test_a_close_serves_everything_that_waits_however_many_commits_that_takes(make):

@@ -78,7 +78,7 @@ class Writer:
     def _call(self) -> None:
         """Wake the thread soon. Until it has answered it is not called again: it looks by itself, or is called then."""
         self._called = True
-        self._loop.call_soon(self._wake_after, TURNS)
+        self._loop.call_soon(self._wake_after, TURNS, self._heard)
 
     def ride(self, verb: Verb[Any, Any], value: Any) -> asyncio.Future[Any]:
         """Wait without waking the thread, for the first commit that makes something ready."""
@@ -99,10 +99,10 @@ class Writer:
         except IndexError:
             return None
 
-    def _wake_after(self, turns: int) -> None:
+    def _wake_after(self, turns: int, heard: int) -> None:
         if turns:
-            self._loop.call_soon(self._wake_after, turns - 1)
-        elif self._told == self._heard:  # or else the answer that is on its way calls again
+            self._loop.call_soon(self._wake_after, turns - 1, heard)
+        elif self._told == heard:  # or else a batch has stirred since, and its answer calls again
             self._wake.set()
 
     @property

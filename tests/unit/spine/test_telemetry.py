@@ -67,11 +67,12 @@ def test_a_label_is_written_so_that_it_can_be_read_back(telemetry):
     assert 'kind="a\\"b\\\\c\\nd"' in read(telemetry)
 
 
-@given(st.lists(st.floats(0, 10_000)))
-def test_each_observation_is_in_its_bucket_and_in_all_above(seconds):
-    histogram = Histogram()
-    for one in seconds:
+@given(st.lists(st.floats(0, 10_000)), st.lists(st.floats(0, 10_000)))
+def test_each_observation_is_in_its_bucket_and_in_all_above(one_by_one, together):
+    histogram, seconds = Histogram(), one_by_one + together
+    for one in one_by_one:
         histogram.observe(one)
+    histogram.observe_all(together)
     numbers = dict(histogram.cumulative())
     assert numbers.pop("+Inf") == len(seconds)
     assert numbers == {str(bound): sum(one <= bound for one in seconds) for bound in BUCKETS}
