@@ -10,7 +10,7 @@ from typing import Any
 from ulak import codec
 from ulak.clock import ManualClock
 from ulak.spine.claim import CLAIM_SUSPECTS, Claimed, Claimer, Demand, SuspectDemand, Want
-from ulak.spine.enqueue import ENQUEUE, Full
+from ulak.spine.enqueue import ENQUEUE, ENQUEUE_ONE, Full
 from ulak.spine.event import EventRecord, read_events
 from ulak.spine.job import READY, Lease, Row
 from ulak.spine.outcome import DONE, Outcome, Settlement
@@ -74,9 +74,9 @@ class Bench:
 
     async def add(self, kind: str = "mail", payload: Any = None, **columns: Any) -> int:
         """Enqueue one job; answers the id of the live job."""
-        verdict = await self.offer(self.row(kind, payload, **columns))
+        verdict = await self.store.submit(ENQUEUE_ONE, self.row(kind, payload, **columns))
         assert not isinstance(verdict, Full), verdict
-        return verdict[0]
+        return verdict
 
     async def offer(self, *rows: Row) -> list[int] | Full:
         return await self.store.submit(ENQUEUE, rows)

@@ -128,6 +128,18 @@ async def test_keyed_jobs_stand_behind_until_they_are_found(store_bench: Bench, 
     assert ids_of(await bench.claim()) == [second.id]
 
 
+async def test_keys_beyond_the_first_page_are_found_as_well(store_bench: Bench, database):
+    bench = store_bench
+    async with psycopg_async(database) as (connection, commit, _):
+        await bench.store.enqueue_in(connection, [bench.row(key=f"k{number:03}") for number in range(150)])
+        await commit()
+    await bench.ears.until(lambda: bench.ears.behind)
+    after: str | None = ""
+    while after is not None:
+        after = await bench.store.submit(PROMOTE_STRANDED, after)
+    assert len(await bench.claim(room=200)) == 150
+
+
 async def test_a_taken_unique_key_answers_its_holder_and_takes_no_room(store_bench: Bench, database, way):
     bench = store_bench
     holder = await bench.add("few", unique_key="u")

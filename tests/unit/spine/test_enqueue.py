@@ -10,6 +10,7 @@ import pytest
 from tests.contract.bench import Bench, Ears
 from tests.postgres_server import fresh_database
 from ulak.errors import Conflict
+from ulak.spine.enqueue import ENQUEUE_ONE, Full
 from ulak.stores.postgres import PostgresStore
 from ulak.stores.sqlite import SqliteStore
 
@@ -47,3 +48,26 @@ async def test_a_refused_id_takes_no_room(bench: Bench):
         await bench.offer(row)
     await bench.offer(*[bench.row() for _ in range(9)])
     assert await bench.live() == {"mail": 10}
+
+
+async def test_of_many_that_come_singly_as_many_are_taken_as_there_is_room_for(bench: Bench):
+    rows = [bench.row() for _ in range(14)]
+    answers = await asyncio.gather(*(bench.store.submit(ENQUEUE_ONE, row) for row in rows))
+    taken = [answer for answer in answers if not isinstance(answer, Full)]
+    assert len(taken) == 10
+    assert taken == [row.id for row, answer in zip(rows, answers, strict=True) if not isinstance(answer, Full)]
+    assert await bench.live() == {"mail": 10}
+
+
+async def test_of_many_that_come_singly_those_with_the_same_unique_key_get_the_id_of_one(bench: Bench):
+    rows = [bench.row(unique_key="the one") for _ in range(3)] + [bench.row()]
+    answers = await asyncio.gather(*(bench.store.submit(ENQUEUE_ONE, row) for row in rows))
+    assert answers == [rows[0].id] * 3 + [rows[3].id]
+    assert await bench.live() == {"mail": 2}
+
+
+async def test_the_earliest_of_those_that_are_put_off_decides_when_to_look(bench: Bench):
+    now = bench.store.clock.now()
+    await bench.offer(*[bench.row(due_at=now + millis) for millis in (9000, 1000, 5000)])
+    await bench.ears.until(lambda: bench.ears.due_at is not None)
+    assert bench.ears.due_at == now + 1000

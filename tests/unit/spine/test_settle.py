@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 
 import pytest
+from msgspec.structs import replace
 
 from tests.contract.bench import Bench, Ears
 from tests.postgres_server import fresh_database
@@ -30,6 +31,14 @@ async def bench(request, clock):
         await store.open(ears)
         yield Bench(store, ears, clock)
         await store.close()
+
+
+async def test_of_several_workers_in_one_commit_each_hears_of_its_own(bench: Bench):
+    await bench.offer(*[bench.row() for _ in range(3)])
+    first, second, third = await bench.claim()
+    gone = replace(third, epoch=9)
+    answers = await asyncio.gather(bench.settle([first]), bench.settle([second, gone]))
+    assert answers == [{(first.id, 1)}, {(second.id, 1)}]
 
 
 async def test_an_attempt_that_is_settled_twice_in_one_commit_is_done_once(bench: Bench):
