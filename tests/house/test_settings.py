@@ -96,12 +96,19 @@ def test_a_file_that_is_not_toml_is_an_error_that_names_it(folder, content):
         load(env={})
 
 
+def test_a_section_may_be_empty(tmp_path):
+    file = tmp_path / "ulak.toml"
+    file.write_text("[http]\n[worker]\n")
+    assert load(file, env={}).settings == load(env={}).settings
+
+
 @pytest.mark.parametrize(
     ("toml", "message"),
     [
         ("[http]\nprot = 1", "ulak.toml:2: unknown key http.prot; did you mean http.port?"),
         ("stroe = 'memory:'", "ulak.toml:1: unknown key stroe; did you mean store?"),
         ("[htpp]\nport = 1", "unknown key htpp.port; did you mean http.port?"),
+        ("[htpp]", "unknown key htpp; did you mean http?"),
         ("[channels.mail]\nsender = 'a'", "did you mean channels.email.sender?"),
         ("http = 1", "http is a section, not a value; set its keys, for example http.host"),
         ("[http.port]\nx = 1", "unknown key http.port.x; did you mean http.port?"),

@@ -64,10 +64,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """By whole name; an empty section stays, since its name may be misspelt."""
     flat: dict[str, Any] = {}
     for part, value in values.items():
         name = _join(prefix, part)
-        flat.update(flatten(value, name) if isinstance(value, Mapping) else {name: value})
+        flat.update(flatten(value, name) if isinstance(value, Mapping) and value else {name: value})
     return flat
 
 

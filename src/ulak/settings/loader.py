@@ -76,11 +76,12 @@ def _from_file(given: str | Path | None) -> _Layer:
         return _Layer({}, {})
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors put a mark at the beginning
-        values = flatten(tomllib.loads(text))
+        found = flatten(tomllib.loads(text))
     except OSError as error:
         raise Misconfigured(f"{path}: can't be read ({error.strerror}); check --config and {CONFIG_VARIABLE}") from None
     except ValueError as error:  # wrong TOML, or bytes that are not UTF-8
         raise Misconfigured(f"{path}: is not TOML: {error}") from None
+    values = {name: value for name, value in found.items() if value != {} or name not in _SECTIONS}
     lines = lines_of(text)
     return _Layer(values, {name: f"{path}:{lines[name]}" if name in lines else str(path) for name in values})
 
@@ -102,7 +103,7 @@ def _unknown(name: str, spell: Callable[[str], str] = str) -> str:
     if name in _SECTIONS:
         first = next(key for key in _KEYS if key.startswith(f"{name}."))
         return f"{spell(name)} is a section, not a value; set its keys, for example {spell(first)}"
-    meant = nearest(name, _KEYS)
+    meant = nearest(name, [*_KEYS, *sorted(_SECTIONS)])
     hint = f"did you mean {spell(meant)}?" if meant else "`ulak config show` lists all keys"
     return f"unknown key {spell(name)}; {hint}"
 
