@@ -24,6 +24,7 @@ from ulak.notify.template import Rendered, Templates
 from ulak.spine.admission import Gate
 from ulak.spine.cancel import CANCEL
 from ulak.spine.dead_letters import REDRIVE
+from ulak.spine.enqueue import ENQUEUE_ONE
 from ulak.spine.form import MOST_PAYLOAD_BYTES
 from ulak.spine.job import READY, Row
 from ulak.spine.store import Store
@@ -122,7 +123,7 @@ class Notify:
         row = self._row(request, store)
         if idempotency_key is not None:
             return await self._accept_once(gate, row, request, idempotency_key, scope)
-        await gate.enqueue((row,))
+        await gate.by_policy(row.kind, ENQUEUE_ONE, row, 1)
         return _accepted(row.id)
 
     async def accept_batch(self, requests: Sequence[bytes]) -> Verdicts:
