@@ -34,6 +34,7 @@ from ulak import Job, NewJob, Ulak
 from ulak.cli.process import spare_the_collector
 from ulak.spine.claim import Claimed, Claimer, Demand, Want
 from ulak.spine.store import Line, Tx, Verb
+from ulak.stores.postgres_tx import PostgresTx
 
 KIND = "bench.send"
 PROBE = "bench.probe"
@@ -135,6 +136,8 @@ def claim(place: str, waiting: int, claims: int) -> list[tuple[float, float]]:
         claimer, inside, took = Claimer(), [], []
 
         def timed(tx: Tx, demands: list[Demand]) -> list[Claimed]:
+            if isinstance(tx, PostgresTx):
+                tx.begin()  # outside, as SQLite's and the bare statement's; it would go along with the claim
             begins = time.perf_counter()
             claimed = [claimer.claim(tx, demand) for demand in demands]
             inside.append(_ms_since(begins))
