@@ -71,6 +71,8 @@ class SqliteStore:
         )
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {'OFF' if self._temporary else 'FULL'}")
+        # A commit that checkpoints makes everybody wait: short waits more often are better than long ones.
+        connection.execute("PRAGMA wal_autocheckpoint = 250")
         connection.execute("PRAGMA journal_size_limit = 67108864")
         connection.execute("PRAGMA cache_size = -32000")
         return connection
