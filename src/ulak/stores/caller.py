@@ -21,9 +21,9 @@ from ulak.spine.event import to_block, told
 from ulak.spine.job import BEHIND, DEFERRED, READY, Row
 from ulak.spine.job import Word as JobWord
 from ulak.spine.query import Queries
-from ulak.stores.postgres_herald import Word
 from ulak.stores.postgres_loans import Loan
 from ulak.stores.postgres_member import Member
+from ulak.stores.postgres_news import Word
 from ulak.stores.postgres_session import translate
 
 sql = Queries("ulak.spine")

@@ -22,9 +22,10 @@ from ulak.stores.postgres_check import check_place
 from ulak.stores.postgres_clock import DatabaseClock
 from ulak.stores.postgres_credits import Credits
 from ulak.stores.postgres_floors import Floors
-from ulak.stores.postgres_herald import Herald, Word
+from ulak.stores.postgres_herald import Herald
 from ulak.stores.postgres_loans import Loans
 from ulak.stores.postgres_member import RECOUNT_LOCK, Member
+from ulak.stores.postgres_news import Word
 from ulak.stores.postgres_reader import Reader
 from ulak.stores.postgres_relay import Relay
 from ulak.stores.postgres_session import PostgresSession, in_our_words

@@ -17,9 +17,10 @@ import psycopg
 import structlog
 
 from ulak import codec
-from ulak.clock import Clock
+from ulak.clock import Clock, SystemClock
 from ulak.spine.query import Queries
 from ulak.spine.store import Buffers
+from ulak.stores.postgres_news import News, Word
 from ulak.stores.postgres_wires import Connection, Wires
 from ulak.stores.session import Fatal
 
@@ -27,44 +28,10 @@ log = structlog.get_logger("ulak.herald")
 sql = Queries("ulak.spine")
 
 CHANNEL = "ulak"
-PAUSE_SECONDS = 0.01  # between two words of this process
 FACTS_SECONDS = 5.0
 AFTER_LOSS_SECONDS = 0.1
-LEVELS_PER_WORD = 20  # a NOTIFY carries less than 8,000 bytes
-IDS_PER_WORD = 200
-
-
-class Word(msgspec.Struct, array_like=True):
-    """What is told: levels with work and their lowest id, the next deadline, jobs to stop, pools with room, marks."""
-
-    ready: list[tuple[str, int, int]] = []
-    due_at: int | None = None
-    cancelled: list[int] = []
-    room: list[str] = []
-    behind: bool = False
-    events: bool = False
-    hello: bool = False
-
 
 _decoder = msgspec.json.Decoder(Word)
-
-
-def words(buffers: Buffers, room: list[str], *, events: bool) -> list[str]:
-    """A commit's buffers as payloads, each within the limit of a NOTIFY."""
-    ready = [(kind, prio, buffers.lowest.get((kind, prio), 0)) for kind, prio in sorted(buffers.ready)]
-    first = Word(
-        ready[:LEVELS_PER_WORD],
-        buffers.due_at,
-        buffers.cancelled[:IDS_PER_WORD],
-        room[:LEVELS_PER_WORD],
-        buffers.behind,
-        events,
-    )
-    rest = [
-        Word(ready=ready[start : start + LEVELS_PER_WORD])
-        for start in range(LEVELS_PER_WORD, len(ready), LEVELS_PER_WORD)
-    ]
-    return [codec.encode_text(word) for word in [first, *rest]]
 
 
 class Herald:
@@ -73,11 +40,7 @@ class Herald:
         self._clock = clock
         self._ending = threading.Event()
         self._heard = heard
-        self._lock = threading.Lock()
-        self._pending = Buffers()
-        self._pending_room: set[str] = set()
-        self._pending_events = False
-        self._spoke_at = 0.0
+        self._news = News(SystemClock())  # others are told in milliseconds that pass, also where a test holds the time
         self._wake_reader, self._wake_writer = os.pipe()
         self._thread = threading.Thread(target=self._run, name="ulak-herald", daemon=True)
         self.alone = False
@@ -87,40 +50,9 @@ class Herald:
         self._thread.start()
 
     def tell(self, buffers: Buffers, room: list[str], *, events: bool = False) -> None:
-        """Pass on what a commit has changed; what comes within a few milliseconds goes as one word."""
-        if self.alone or not (
-            buffers.ready or buffers.due_at is not None or buffers.cancelled or buffers.behind or room or events
-        ):
-            return
-        with self._lock:
-            waiting = self._has_pending()
-            self._merge(buffers, room, events)
-        if not waiting:
+        """Pass on what a commit has changed."""
+        if not self.alone and self._news.add(buffers, room, events=events):
             os.write(self._wake_writer, b"!")
-
-    def _has_pending(self) -> bool:
-        one = self._pending
-        return bool(
-            one.ready
-            or one.due_at is not None
-            or one.cancelled
-            or one.behind
-            or self._pending_room
-            or self._pending_events
-        )
-
-    def _merge(self, buffers: Buffers, room: list[str], events: bool) -> None:
-        into = self._pending
-        into.ready |= buffers.ready
-        for level in buffers.ready:
-            lowest = buffers.lowest.get(level, 0)
-            into.lowest[level] = min(into.lowest.get(level, lowest), lowest)
-        if buffers.due_at is not None:
-            into.due_at = buffers.due_at if into.due_at is None else min(into.due_at, buffers.due_at)
-        into.cancelled += buffers.cancelled
-        into.behind |= buffers.behind
-        self._pending_room.update(room)
-        self._pending_events |= events
 
     def close(self, seconds: float) -> None:
         self._ending.set()
@@ -159,21 +91,19 @@ class Herald:
             if self._clock.monotonic() >= facts_at:
                 self._read_facts(connection)
                 facts_at = self._clock.monotonic() + FACTS_SECONDS
-            if self._wait(connection, own):
-                self._ending.wait(PAUSE_SECONDS - (self._clock.monotonic() - self._spoke_at))
-                self._speak(connection)
+            self._listen(connection, own, min(FACTS_SECONDS, self._news.due_in_seconds()))
+            for payload in self._news.take():
+                self._notify(connection, payload)
 
-    def _wait(self, connection: Connection, own: int) -> bool:
-        """Hear what comes until there is something to say."""
-        readable, _, _ = select.select([connection.fileno(), self._wake_reader], [], [], FACTS_SECONDS)
+    def _listen(self, connection: Connection, own: int, seconds: float) -> None:
+        """Hear what comes, until there may be something to say."""
+        readable, _, _ = select.select([connection.fileno(), self._wake_reader], [], [], max(seconds, 0.0))
         if connection.fileno() in readable:
             connection.pgconn.consume_input()
             while (notify := connection.pgconn.notifies()) is not None:
                 self._hear(own, notify.be_pid, notify.extra.decode())
         if self._wake_reader in readable:
             os.read(self._wake_reader, 4096)
-            return True
-        return False
 
     def _hear(self, own: int, pid: int, payload: str) -> None:
         if pid == own:
@@ -186,14 +116,6 @@ class Herald:
         if word.hello:
             self.alone = False
         self._heard(word)
-
-    def _speak(self, connection: Connection) -> None:
-        with self._lock:
-            buffers, room, events = self._pending, sorted(self._pending_room), self._pending_events
-            self._pending, self._pending_room, self._pending_events = Buffers(), set(), False
-        self._spoke_at = self._clock.monotonic()
-        for payload in words(buffers, room, events=events):
-            self._notify(connection, payload)
 
     def _notify(self, connection: Connection, payload: str) -> None:
         connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))

@@ -1,0 +1,123 @@
+"""News for other processes: what commits here have changed, gathered into words, and when each word is due.
+
+What nobody has heard of lately is told at once. What they have just heard of they are busy with, so more of it waits a
+few milliseconds and goes as one word. A flood of one kind thus costs few words, and holds up no news of another.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Hashable
+
+import msgspec
+
+from ulak import codec
+from ulak.clock import Clock
+from ulak.spine.store import Buffers
+
+PAUSE_SECONDS = 0.01  # between two words about the same
+LEAST_SECONDS = 0.002  # between any two
+LEVELS_PER_WORD = 20  # a NOTIFY carries less than 8,000 bytes
+IDS_PER_WORD = 200
+
+
+class Word(msgspec.Struct, array_like=True):
+    """What is told: levels with work and their lowest id, the next deadline, jobs to stop, pools with room, marks."""
+
+    ready: list[tuple[str, int, int]] = []
+    due_at: int | None = None
+    cancelled: list[int] = []
+    room: list[str] = []
+    behind: bool = False
+    events: bool = False
+    hello: bool = False
+
+
+def words(buffers: Buffers, room: list[str], *, events: bool) -> list[str]:
+    """A commit's buffers as payloads, each within the limit of a NOTIFY."""
+    ready = [(kind, prio, buffers.lowest.get((kind, prio), 0)) for kind, prio in sorted(buffers.ready)]
+    first = Word(
+        ready[:LEVELS_PER_WORD],
+        buffers.due_at,
+        buffers.cancelled[:IDS_PER_WORD],
+        room[:LEVELS_PER_WORD],
+        buffers.behind,
+        events,
+    )
+    rest = [
+        Word(ready=ready[start : start + LEVELS_PER_WORD])
+        for start in range(LEVELS_PER_WORD, len(ready), LEVELS_PER_WORD)
+    ]
+    return [codec.encode_text(word) for word in [first, *rest]]
+
+
+class News:
+    """Added to on the event loop and other threads, taken by the herald's."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._pending = Buffers()
+        self._room: set[str] = set()
+        self._events = False
+        self._topics: set[Hashable] = set()
+        self._told_at: dict[Hashable, float] = {}  # of the last few milliseconds
+        self._spoke_at = -math.inf
+        self._due_at = math.inf
+
+    def add(self, buffers: Buffers, room: list[str], *, events: bool) -> bool:
+        """Whether there is something to say sooner than was known."""
+        topics = _topics(buffers, room, events)
+        if not topics:
+            return False
+        with self._lock:
+            self._merge(buffers, room, events)
+            self._topics |= topics
+            before, self._due_at = self._due_at, min(self._due_at, self._due(topics))
+            return self._due_at < before
+
+    def _due(self, topics: set[Hashable]) -> float:
+        stalest = min(self._told_at.get(topic, -math.inf) for topic in topics)
+        return max(stalest + PAUSE_SECONDS, self._spoke_at + LEAST_SECONDS)
+
+    def _merge(self, buffers: Buffers, room: list[str], events: bool) -> None:
+        into = self._pending
+        into.ready |= buffers.ready
+        for level in buffers.ready:
+            lowest = buffers.lowest.get(level, 0)
+            into.lowest[level] = min(into.lowest.get(level, lowest), lowest)
+        if buffers.due_at is not None:
+            into.due_at = buffers.due_at if into.due_at is None else min(into.due_at, buffers.due_at)
+        into.cancelled += buffers.cancelled
+        into.behind |= buffers.behind
+        self._room.update(room)
+        self._events |= events
+
+    def due_in_seconds(self) -> float:
+        """Until the next word; infinite when there is nothing to say."""
+        return self._due_at - self._clock.monotonic()
+
+    def take(self) -> list[str]:
+        """The words that are due, each as a payload."""
+        now = self._clock.monotonic()
+        with self._lock:
+            if self._due_at > now:
+                return []
+            buffers, room, events = self._pending, sorted(self._room), self._events
+            recent = {topic: at for topic, at in self._told_at.items() if at + PAUSE_SECONDS > now}
+            self._told_at = recent | dict.fromkeys(self._topics, now)
+            self._pending, self._room, self._events, self._topics = Buffers(), set(), False, set()
+            self._spoke_at, self._due_at = now, math.inf
+        return words(buffers, room, events=events)
+
+
+def _topics(buffers: Buffers, room: list[str], events: bool) -> set[Hashable]:
+    """What a commit has news of."""
+    marks = {
+        "due_at": buffers.due_at is not None,
+        "cancelled": bool(buffers.cancelled),
+        "behind": buffers.behind,
+        "events": events,
+    }
+    return {*buffers.ready, *(("room", pool) for pool in room), *(name for name, told in marks.items() if told)}
