@@ -179,16 +179,29 @@ async def test_a_pause_without_end_is_one_of_ten_years(make, recorder, answer):
         assert record.due_at == to_datetime(ulak.clock.now()) + timedelta(days=3650)
 
 
-@pytest.mark.parametrize("answer", [Retry(-5), Snooze(math.nan)], ids=repr)
-async def test_a_pause_that_lies_in_the_past_is_none(make, recorder, answer):
+@pytest.mark.parametrize("seconds", [-5, math.nan])
+async def test_a_retry_in_the_past_is_made_at_once(make, recorder, seconds):
     ulak = make()
     recorder.on(ulak, "mail.send")
-    recorder.answers = [answer]
+    recorder.answers = [Retry(seconds)]
     async with ulak:
         await ulak.enqueue("mail.send")
         await drain(ulak)
         await advance(ulak, 0)
     assert len(recorder.jobs) == 2
+
+
+@pytest.mark.parametrize("seconds", [-5, 0, math.nan])
+async def test_a_handler_that_always_snoozes_runs_ten_times_a_second_at_most(make, recorder, seconds):
+    ulak = make()
+    recorder.on(ulak, "mail.send")
+    recorder.answers = [Snooze(seconds)] * 50
+    async with ulak:
+        await ulak.enqueue("mail.send")
+        await drain(ulak)
+        for _ in range(20):
+            await advance(ulak, 0.05)
+    assert len(recorder.jobs) == 11
 
 
 async def test_a_unit_in_the_settling_transaction_that_raises_fails_its_own_job_only(make, recorder):

@@ -16,6 +16,7 @@ from ulak.spine.outcome import DONE, Cancel, Dead, Done, Outcome, Retry, Snooze
 
 THROTTLE_CAP_SECONDS = 3600.0
 LONGEST_PAUSE_SECONDS = 10 * 365 * 86_400.0
+SHORTEST_SNOOZE_SECONDS = 0.1  # it is not charged, so a handler that always snoozes would run without end or pause
 MOST_CAUSE = 2000
 _LOOKED_AT = 10_000  # of a message, which may have megabytes: masking all of it would hold up everybody
 _OUTCOMES = (Done, Retry, Snooze, Cancel)
@@ -99,7 +100,9 @@ def resume_at(outcome: Outcome, now: int) -> int:
     """When a paused job comes back."""
     if isinstance(outcome, Retry):
         return now + _pause_millis(outcome.after_seconds or 0.0)
-    return now + _pause_millis(outcome.seconds) if isinstance(outcome, Snooze) else 0
+    if isinstance(outcome, Snooze):
+        return now + max(_pause_millis(outcome.seconds), round(SHORTEST_SNOOZE_SECONDS * 1000))
+    return 0
 
 
 def _pause_millis(seconds: float) -> int:

@@ -279,4 +279,4 @@ def test_a_cause_can_be_stored_whatever_it_says(text):
 def test_a_pause_ends_between_now_and_ten_years_from_now(seconds):
     at = executor.resume_at(Retry(seconds), 1000)
     assert 1000 <= at <= 1000 + 10 * 365 * 86_400_000
-    assert executor.resume_at(Snooze(seconds), 1000) == at
+    assert executor.resume_at(Snooze(seconds), 1000) == max(at, 1100)  # a snooze is not charged, so it has a least
