@@ -210,7 +210,7 @@ class Ulak:
 
     async def _say_what_is_lost(self) -> None:
         """A store in memory forgets what waits: say so, with a count."""
-        if self._address != "memory:":
+        if self._address != "memory:" or self.loops.failure is not None:  # a lost one has told already
             return
         with contextlib.suppress(Error):
             counts = (await self.jobs.counts()).values()

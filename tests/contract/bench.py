@@ -94,8 +94,10 @@ class Bench:
             self._claimer.verb, Demand(self.store.owner, (want,), room=room, lanes={"async": room})
         )
 
-    async def claim_suspects(self, *kinds: str, alone: bool = False) -> list[Lease]:
-        demand = SuspectDemand(self.store.owner, kinds or ("mail",), 100, alone)
+    async def claim_suspects(self, *kinds: str, alone: bool = False, rate: float | None = None) -> list[Lease]:
+        names = kinds or ("mail",)
+        rates = {} if rate is None else dict.fromkeys(names, rate)
+        demand = SuspectDemand(self.store.owner, names, 100, alone, rates)
         return await self.store.submit(CLAIM_SUSPECTS, demand)
 
     async def settle(

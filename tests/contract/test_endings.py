@@ -162,3 +162,13 @@ async def test_a_dropped_letter_is_gone(bench: Bench):
     await bench.store.write(dead_letters.drop, identifier)
     with pytest.raises(NotFound):
         await bench.store.write(dead_letters.drop, identifier)
+
+
+async def test_suspects_keep_to_the_rate_of_their_kind(bench: Bench):
+    await bench.offer(*[bench.row() for _ in range(6)])
+    await bench.claim()
+    await bench.store.submit(RESCUE, Lost(bench.store.owner, 5))
+    assert len(await bench.claim_suspects(rate=2.0)) == 2
+    assert await bench.claim_suspects(rate=2.0) == []
+    bench.clock.advance(0.5)
+    assert len(await bench.claim_suspects(rate=2.0)) == 1

@@ -10,9 +10,11 @@ import pytest
 from tests.contract.bench import LEVELS, Bench, ids_of
 from ulak import codec
 from ulak.errors import Invalid
+from ulak.spine.budget import spend
 from ulak.spine.claim import Claimer, Demand, Want
 from ulak.spine.jobs import read_record
 from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Snooze
+from ulak.spine.store import Tx
 
 
 async def test_a_job_is_claimed_once_and_leaves_when_it_is_done(bench: Bench):
@@ -312,3 +314,12 @@ async def test_reads_can_not_write(bench: Bench):
 
     with pytest.raises(Exception, match=r"(?i)read-?only|readonly|can't"):
         await bench.store.read(lambda tx: tx.run(sql.bury_owner, id=1, now=1))
+
+
+async def test_a_rate_holds_for_a_transaction_that_waited_and_has_an_older_time(bench: Bench):
+    def spend_at(tx: Tx, seconds_ago: float) -> int:
+        tx.now -= round(seconds_ago * 1000)
+        return spend(tx, "mail", 10.0, 100)[0]
+
+    spent = [await bench.store.write(spend_at, ago) for ago in (0.0, 0.5, 0.0, 0.5, 0.0)]
+    assert spent == [10, 0, 0, 0, 0]

@@ -78,3 +78,14 @@ async def test_a_rolled_back_unit_takes_no_room(opened, address):
 
         await asyncio.gather(bench.store.write(unit), return_exceptions=True)
         assert not isinstance(await bench.offer(bench.row()), Full)
+
+
+async def test_a_large_batch_does_not_wait_for_what_two_idle_holders_keep(opened, address):
+    if not address.startswith("postgresql"):
+        return
+    async with opened(address, bounds={"mail": 100}) as first, opened(address, bounds={"mail": 100}) as second:
+        for bench in (first, second):  # each has a block of credit left
+            await bench.add()
+            await bench.settle(await bench.claim())
+        assert isinstance(await first.offer(*[first.row() for _ in range(95)]), Full)
+        assert not isinstance(await second.offer(*[second.row() for _ in range(95)]), Full)

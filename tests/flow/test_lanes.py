@@ -136,3 +136,51 @@ async def test_an_odd_error_on_a_thread_is_a_failed_attempt(make, error):
         await drain(ulak)
         record = await ulak.jobs.get(job)
     assert (record.status, type(error).__name__ in record.detail) == ("dead", True)
+
+
+async def test_who_comes_after_a_thread_that_hangs_waits_for_it_and_is_not_charged(make):
+    ulak = make(worker={"threads": 1})
+    release, hanging, called = threading.Event(), threading.Event(), []
+
+    @ulak.handles("file.hang", lane="thread", timeout_seconds=5, max_attempts=1)
+    def hang(job):
+        hanging.set()
+        release.wait(30)
+
+    @ulak.handles("file.read", lane="thread", timeout_seconds=5, max_attempts=1)
+    def read(job):
+        called.append(job.attempt)
+
+    async with ulak:
+        stuck = await ulak.enqueue("file.hang")
+        while not hanging.is_set():
+            await asyncio.sleep(0.001)
+        ulak.clock.advance(6)
+        while (await ulak.jobs.get(stuck)).status == "running":
+            await asyncio.sleep(0.001)
+        after = await ulak.enqueue("file.read")
+        for _ in range(10):
+            ulak.clock.advance(6)
+            assert (await ulak.jobs.get(after)).status == "ready"
+        release.set()
+        while not called:
+            await asyncio.sleep(0.001)
+        await drain(ulak)
+        assert (await ulak.jobs.get(after)).status == "done"
+    assert called == [1]
+
+
+async def test_a_handler_that_cancels_its_own_task_has_failed_and_leaves_its_place(make, recorder):
+    ulak = make()
+
+    @ulak.handles("mail.odd", concurrency=1, max_attempts=1)
+    async def odd(job):
+        asyncio.current_task().cancel()
+        await asyncio.sleep(0)
+
+    async with ulak:
+        jobs = [await ulak.enqueue("mail.odd") for _ in range(3)]
+        await drain(ulak)
+        records = [await ulak.jobs.get(job) for job in jobs]
+    assert [record.status for record in records] == ["dead"] * 3
+    assert "cancelled" in records[0].detail

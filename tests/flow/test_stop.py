@@ -211,3 +211,54 @@ async def test_an_ulak_can_be_opened_again_after_it_was_closed(sqlite_address, c
             await ulak.enqueue("mail.send", number)
             await drain(ulak)
     assert recorder.payloads == [0, 1, 2]
+
+
+async def test_a_thread_that_outlives_the_stop_is_left_and_its_job_is_uncertain_afterwards(sqlite_address, recorder):
+    release, running = threading.Event(), threading.Event()
+    ulak = build(sqlite_address, None, worker={"stop_grace_seconds": 0, "stop_cancel_seconds": 0})
+
+    @ulak.handles("file.read", lane="thread")
+    def read(job):
+        running.set()
+        release.wait(30)
+
+    await ulak.open()
+    job = await ulak.enqueue("file.read", on_uncertain="hold")
+    while not running.is_set():
+        await asyncio.sleep(0.001)
+    report = await ulak.close()
+    assert (report.left, report.cancelled) == ((job,), 0)
+    again = build(sqlite_address, None)
+    recorder.on(again, "file.read")
+    async with again:
+        await again.loops._rescuer.beat()
+        record = await again.jobs.get(job)
+    release.set()
+    assert (record.status, recorder.jobs) == ("dead", [])
+    assert "uncertain" in [entry.word for entry in record.timeline]
+
+
+async def test_a_thread_that_ends_while_the_stop_still_waits_has_its_result_kept(sqlite_address, clock):
+    release, running = threading.Event(), threading.Event()
+    ulak = build(sqlite_address, clock, worker={"stop_grace_seconds": 1, "stop_cancel_seconds": 60})
+
+    @ulak.handles("file.read", lane="thread")
+    def read(job):
+        running.set()
+        release.wait(30)
+        return "read"
+
+    await ulak.open()
+    job = await ulak.enqueue("file.read")
+    while not running.is_set():
+        await asyncio.sleep(0.001)
+    stopping = asyncio.create_task(ulak.close())
+    while not clock._sleepers or ulak.loops.worker.taker.stopping is False:
+        await asyncio.sleep(0.001)
+    clock.advance(2)
+    release.set()
+    report = await stopping
+    assert (report.left, report.finished) == ((), 1)
+    async with build(sqlite_address, clock, work=False) as look:
+        record = await look.jobs.get(job)
+    assert (record.status, record.detail, record.attempt) == ("done", "read", 1)

@@ -43,6 +43,7 @@ class Attempts:
         self._breakers = breakers
         self._lanes = lanes
         self._end = end
+        self.closing = False
 
     async def run(self, running: Running, task: asyncio.Task[Any]) -> None:
         """Run the handler; whatever becomes of it is an outcome."""
@@ -73,8 +74,10 @@ class Attempts:
                 self._breakers.succeeded(job.key)
             outcome = DONE if returned is None else executor.bounded(executor.answered(returned), handler, job)
         except asyncio.CancelledError:
-            if running.verdict is None and task.cancelling():
-                raise  # the runner itself is being ended
+            if running.verdict is None and task.cancelling():  # the runner is being ended, or its own handler does that
+                if not self.closing:
+                    self._end(running, self._failed(handler, job, _cancelled_inside()))
+                raise
             outcome = running.verdict or self._failed(handler, job, _cancelled_inside())
         except (KeyboardInterrupt, GeneratorExit):
             raise  # the process or the runner itself is being ended

@@ -15,10 +15,11 @@ def spend(tx: Tx, kind: str, rate_per_second: float, wanted: int) -> tuple[int, 
     row = tx.one(sql.read_budget, kind=kind)
     assert row is not None  # opened above, in this transaction
     tokens, filled_at = row
-    tokens = min(burst, tokens + max(tx.now - filled_at, 0) / 1000 * rate_per_second)
+    now = max(tx.now, filled_at)  # who waited for the row has an older time, and must not fill the same moment twice
+    tokens = min(burst, tokens + (now - filled_at) / 1000 * rate_per_second)
     taken = min(wanted, int(tokens))
     tokens -= taken
-    tx.run(sql.save_budget, kind=kind, tokens=tokens, now=tx.now)
+    tx.run(sql.save_budget, kind=kind, tokens=tokens, now=now)
     return taken, 0.0 if taken == wanted else (1 - min(tokens, 0.999)) / rate_per_second
 
 

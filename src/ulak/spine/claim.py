@@ -6,7 +6,7 @@ Shares instead of strict priority: an eighth of what is taken rotates over the l
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -151,25 +151,31 @@ class SuspectDemand:
     kinds: tuple[str, ...]
     number: int
     alone: bool
+    rates: Mapping[str, float] = field(default_factory=dict)  # per second, of the kinds that have one
 
 
 ALONE_FROM_CRASHES = 2
 
 
 def _claim_suspects(tx: Tx, demand: SuspectDemand) -> list[Lease]:
-    least, most = (ALONE_FROM_CRASHES, 1_000_000) if demand.alone else (1, ALONE_FROM_CRASHES - 1)
-    rows = tx.all(
-        sql.claim_suspects,
-        owner=demand.owner,
-        kinds=list(demand.kinds),
-        n=demand.number,
-        least=least,
-        most=most,
-        now=tx.now,
-    )
-    answer = Claimed(sorted(Lease(*row) for row in rows))
+    rates = {kind: demand.rates[kind] for kind in demand.kinds if kind in demand.rates}
+    answer = Claimed(_take_suspects(tx, demand, [kind for kind in demand.kinds if kind not in rates], demand.number))
+    for kind, rate in rates.items():
+        room, _ = spend(tx, kind, rate, demand.number - len(answer.leases))
+        taken = _take_suspects(tx, demand, [kind], room)
+        if len(taken) < room:
+            refund(tx, kind, room - len(taken))
+        answer.leases += taken
     _note_started(tx, answer)
     return answer.leases
+
+
+def _take_suspects(tx: Tx, demand: SuspectDemand, kinds: list[str], number: int) -> list[Lease]:
+    if not kinds or number <= 0:
+        return []
+    least, most = (ALONE_FROM_CRASHES, 1_000_000) if demand.alone else (1, ALONE_FROM_CRASHES - 1)
+    parameters = {"owner": demand.owner, "kinds": kinds, "n": number, "least": least, "most": most, "now": tx.now}
+    return sorted(Lease(*row) for row in tx.all(sql.claim_suspects, **parameters))
 
 
 def alone_is_waiting(tx: Tx, kinds: Iterable[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -43,15 +44,16 @@ class CronEntry:
         self.next_after(now)
 
     def next_after(self, now: int) -> int:
+        """The next time after now. In an hour that comes twice CronSim begins with its first pass, which is over."""
         zone = _zone(self)
         try:
-            following: datetime = next(CronSim(self.expression, to_datetime(now).astimezone(zone)))
+            times: Iterator[datetime] = CronSim(self.expression, to_datetime(now).astimezone(zone))
+            return next(at for at in map(to_millis, times) if at > now)
         except (CronSimError, StopIteration, AttributeError) as error:
             raise Invalid(
                 f"cron entry {self.name}: {self.expression!r} is not a cron expression ({error}); "
                 "use five fields, or six with the seconds first"
             ) from error
-        return to_millis(following)
 
 
 def _zone(entry: CronEntry) -> ZoneInfo:

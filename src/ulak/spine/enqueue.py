@@ -162,5 +162,5 @@ def _with_slot(row: Row, taken: dict[str, set[int]], busy: set[str], now: int) -
     return row._replace(slot=slot, state=BEHIND if slot is None else READY)
 
 
-ENQUEUE: Verb[Sequence[Row], Accepted | Full] = Verb(Line.ENQUEUE, _enqueue_batches)
+ENQUEUE: Verb[Sequence[Row], Accepted | Full] = Verb(Line.ENQUEUE, _enqueue_batches, len)
 ENQUEUE_ONE: Verb[Row, int | Full] = Verb(Line.ENQUEUE, _enqueue_singles)  # as most jobs come

@@ -98,9 +98,16 @@ class ThreadLane:
         self._usual_switch_seconds = sys.getswitchinterval()
 
     async def run(self, handler: Handler, job: Job) -> Any:
+        """A thread can't be stopped: who is cancelled still waits for its end, since its place is taken until then."""
         self._count(1)
+        call = self._pool.submit(_call, handler, job)
+        result = asyncio.wrap_future(call)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, _call, handler, job)
+            return await asyncio.shield(result)
+        except asyncio.CancelledError:
+            if not call.cancel():
+                await asyncio.wait([result])
+            raise
         finally:
             self._count(-1)
 

@@ -45,10 +45,12 @@ class Verb(Generic[T, R]):
     """A merged unit of work: `run` takes the items of many callers at once and answers each in its place.
 
     `run` touches nothing but the transaction and may be run again, for all items or for one alone.
+    `weigh` says how many rows an item has, where that is not one.
     """
 
     line: Line
     run: Callable[[Tx, list[T]], list[R]]
+    weigh: Callable[[T], int] | None = None
 
 
 @dataclass

@@ -43,7 +43,7 @@ class Suspects:
         if number <= 0:
             return 0
         self._heat.suspects = False
-        claimed = await self._claim(SuspectDemand(self._store.owner, tuple(rooms), number, alone=False))
+        claimed = await self._claim(self._demand(tuple(rooms), number, alone=False))
         if claimed:
             self._heat.suspects = True
         elif self._underway.suspects == 0:
@@ -60,7 +60,11 @@ class Suspects:
             return
         rest_seconds = ALONE_RETRY_SECONDS
         if await self._underway.drained(ALONE_PATIENCE_SECONDS):
-            await self._claim(SuspectDemand(self._store.owner, kinds, 1, alone=True))
+            await self._claim(self._demand(kinds, 1, alone=True))
             await self._underway.drained(None)
             rest_seconds = ALONE_REST_SECONDS
         self._alone_at = self._clock.monotonic() + rest_seconds
+
+    def _demand(self, kinds: tuple[str, ...], number: int, *, alone: bool) -> SuspectDemand:
+        rates = {one.kind: one.rate_per_second for one in self._handlers if one.rate_per_second is not None}
+        return SuspectDemand(self._store.owner, kinds, number, alone, rates)

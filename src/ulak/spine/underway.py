@@ -35,6 +35,7 @@ class Running(msgspec.Struct, eq=False):
     outcome: Outcome | None = None  # when it has ended
     finished: float = 0.0
     resume_at: int = 0
+    lingers: bool = False  # it has ended, but what it ran on is not free yet
 
 
 class Underway:
@@ -79,6 +80,15 @@ class Underway:
         if not self.running:
             self._quiet.set()
         return suspects
+
+    def linger(self, running: Running) -> None:
+        """It is about to end, and its lane will be free only when the call itself comes back."""
+        running.lingers = True
+        self._per_lane[running.handler.lane] += 1
+
+    def let_go(self, running: Running) -> None:
+        self._per_lane[running.handler.lane] -= running.lingers
+        running.lingers = False
 
     def demand(self, owner: int, levels: Mapping[str, tuple[int, ...]]) -> Demand | None:
         """What to ask the store for, of the kinds and levels where there may be work; None without room."""

@@ -81,6 +81,9 @@ class Worker:
 
     def _end(self, running: Running, outcome: Outcome) -> None:
         if running.outcome is not None:
+            if running.lingers:
+                self._underway.let_go(running)
+                self.taker.make_room(suspects=False)
             return
         running.outcome = outcome
         if outcome is not DONE:
@@ -122,8 +125,11 @@ class Worker:
         running.verdict = verdict
         if running.task is not None:
             running.task.cancel()
-        if running.started is None or running.handler.lane != "async":
-            self._end(running, verdict)  # it has not begun; or it is a thread, whose late result is ignored
+        if running.started is None:
+            self._end(running, verdict)
+        elif running.handler.lane != "async":  # a thread goes on, and its late result is ignored
+            self._underway.linger(running)
+            self._end(running, verdict)
 
     # Stopping
 
@@ -138,13 +144,16 @@ class Worker:
         self._hand_back(waiting)
         cancelled = 0
         if not await self._underway.drained(max(began + grace_seconds - self._clock.monotonic(), 0.0)):
-            cancelled = len(self.running)
-            for running in list(self.running):
+            # A thread can't be cancelled. To try its job again while it goes on would be to run it twice, unmarked.
+            stoppable = [running for running in self.running if running.handler.lane != "thread"]
+            cancelled = len(stoppable)
+            for running in stoppable:
                 self._interrupt(running, Retry(0.0, "the worker was stopped"))
             await self._underway.drained(cancel_seconds)
         self._close_books()
         left = began + grace_seconds + cancel_seconds - self._clock.monotonic()
         await self._settler.close(closing_seconds(self._store, left))
+        self._attempts.closing = True
         self._runners.close()
         unfinished = tuple(dict.fromkeys(running.lease.id for running in self.running))
         finished = self._finished - finished_before - self._released

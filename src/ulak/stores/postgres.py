@@ -111,7 +111,7 @@ class PostgresStore:
             check_place(self._wires.connect)
             with self._wires.connect() as connection:
                 prepare_postgres(connection, self.clock.now())
-            sessions += [self._session(), self._session()]
+            sessions += [self._session(admits=False), self._session(admits=True)]
             self._join()
         except BaseException:
             for session in sessions:
@@ -119,8 +119,10 @@ class PostgresStore:
             raise
         return sessions
 
-    def _session(self) -> PostgresSession:
-        return PostgresSession(self._wires, self._clock, self._credits, self._floors, self._member, self._closing)
+    def _session(self, *, admits: bool) -> PostgresSession:
+        return PostgresSession(
+            self._wires, self._clock, self._credits, self._floors, self._member, self._closing, admits=admits
+        )
 
     def _join(self) -> None:
         """Take a place among those that share the database."""

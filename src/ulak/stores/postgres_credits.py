@@ -23,7 +23,7 @@ class Credits(Ledger):
         super().__init__(capacity, pool_of)
         self._clock = clock
         self._lock = threading.Lock()
-        self._exhausted: set[str] = set()
+        self._exhausted: dict[str, int] = {}  # pools that had too little, and what the database has of them at most
         self._admitted_at: dict[str, float] = {}
         self._given: set[str] = set()
 
@@ -31,9 +31,9 @@ class Credits(Ledger):
         return min(MOST_IN_A_BLOCK, max(1, self.capacity(pool) // 8))
 
     def room(self, pool: str) -> int:
-        """What is held here; where nothing is, a block, unless the database had none to give."""
+        """What is held here; where nothing is, a block, unless the database has less to give."""
         held = self.available.get(pool, 0)
-        return held if held > 0 or pool in self._exhausted else self.block(pool)
+        return held if held > 0 else min(self.block(pool), self._exhausted.get(pool, MOST_IN_A_BLOCK))
 
     def held(self, pool: str) -> int:
         return self.available.get(pool, 0)
@@ -43,7 +43,8 @@ class Credits(Ledger):
             for pool, number in change.items():
                 self.available[pool] = self.available.get(pool, 0) + number
         gained = [pool for pool, number in change.items() if number > 0]
-        self._exhausted.difference_update(gained)
+        for pool in gained:
+            self._exhausted.pop(pool, None)
         return gained
 
     def take(self, lent: Counter[str]) -> None:
@@ -51,20 +52,21 @@ class Credits(Ledger):
             for pool, number in lent.items():
                 self.available[pool] = self.available.get(pool, 0) - number
 
-    def may_ask(self, pool: str) -> bool:
-        return pool not in self._exhausted
+    def may_ask(self, pool: str, number: int) -> bool:
+        return pool not in self._exhausted or number <= self._exhausted[pool]
 
-    def note_exhausted(self, pool: str) -> None:
-        self._exhausted.add(pool)
+    def note_exhausted(self, pool: str, left: int = 0) -> None:
+        self._exhausted[pool] = left
 
     def note_admitted(self, pool: str) -> None:
         self._admitted_at[pool] = self._clock.monotonic()
 
     def ask_again(self, pools: Iterable[str] | None = None) -> list[str]:
         """It is worth asking again for these, or for all; answers for which the database had nothing."""
-        lacking = self._exhausted & set(self._exhausted if pools is None else pools)
-        self._exhausted -= lacking
-        return list(lacking)
+        lacking = [pool for pool in (list(self._exhausted) if pools is None else pools) if pool in self._exhausted]
+        for pool in lacking:
+            self._exhausted.pop(pool, None)
+        return lacking
 
     def note_given(self, pool: str) -> None:
         self._given.add(pool)
@@ -75,11 +77,14 @@ class Credits(Ledger):
         return list(given)
 
     def wish(self, pool: str, change: int, *, admits: bool) -> int:
-        """What a commit that changes the room by so much should take (positive) or give back (negative) on its way."""
+        """What a commit that changes the room by so much should take (positive) or give back (negative) on its way.
+
+        One that does not admit gives back only what it brings: what is held may be spent by the other in this moment.
+        """
         block, balance = self.block(pool), self.held(pool) + change
         if balance > 3 * block:
-            return block - balance
-        if admits and block >= _PREFETCH_FROM and 2 * balance < block and self.may_ask(pool):
+            return block - balance if admits else -min(balance - block, max(change, 0))
+        if admits and block >= _PREFETCH_FROM and 2 * balance < block and self.may_ask(pool, block):
             return block
         return 0
 

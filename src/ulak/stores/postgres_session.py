@@ -60,6 +60,8 @@ class PostgresSession:
         floors: Floors,
         member: Member,
         closing: threading.Event,
+        *,
+        admits: bool,
     ) -> None:
         self._wires = wires
         self._clock = clock
@@ -67,6 +69,7 @@ class PostgresSession:
         self._floors = floors
         self._member = member
         self._closing = closing
+        self._admits = admits
         self._last_now = 0
         self._token = 0
         self._tx: PostgresTx | None = None
@@ -86,7 +89,8 @@ class PostgresSession:
         self._last_now = max(self._last_now, self._clock.now())
         if self._last_now > self._member.ids.good_until:  # frozen for a while: is the node still ours?
             self._member.beat(self._cursor, self._last_now)
-        tx = self._tx = PostgresTx(self._cursor, self._last_now, self._member.ids, self._credits, self._floors)
+        ids, admits = self._member.ids, self._admits
+        tx = self._tx = PostgresTx(self._cursor, self._last_now, ids, self._credits, self._floors, admits=admits)
         if self._contended:
             tx.lock_keys(sorted(self._contended))
         return tx

@@ -84,8 +84,11 @@ def _joined(first: Query, last: Query) -> str:
 
 
 class PostgresTx(Tx):
-    def __init__(self, cursor: Cursor[Any], now: int, ids: Ids, ledger: Credits, floors: Floors) -> None:
+    def __init__(
+        self, cursor: Cursor[Any], now: int, ids: Ids, ledger: Credits, floors: Floors, *, admits: bool = False
+    ) -> None:
         super().__init__(now, ids, ledger)
+        self._admits = admits
         self._cursor = cursor
         self._credits = ledger
         self._floors = floors
@@ -209,17 +212,31 @@ class PostgresTx(Tx):
         return None
 
     def _has_room(self, pool: str, number: int) -> bool:
+        """Credit in memory is spent by one session only; a unit that another runs leases its own."""
+        short = number - self._at_hand(pool)
+        if short > 0 and not self._borrow(pool, short):
+            return False
         self._credits.note_admitted(pool)
-        short = number + self.lent[pool] - self._credits.held(pool) - self.buffers.room[pool]
-        return short <= 0 or self._borrow(pool, short)
+        return True
+
+    def _at_hand(self, pool: str) -> int:
+        held = self._credits.held(pool) if self._admits else 0
+        return held + self.buffers.room[pool] - self.lent[pool]
 
     def _borrow(self, pool: str, short: int) -> bool:
-        if not self._credits.may_ask(pool):
+        if not self._credits.may_ask(pool, short):
             return False
         if self.take_credit(pool, max(short, self._credits.block(pool))) >= short:
             return True
-        self._credits.note_exhausted(pool)
+        self._give_up(pool)
         return False
+
+    def _give_up(self, pool: str) -> None:
+        """What does not suffice goes back: two that each keep some, and want more than is left, would wait for ever."""
+        useless = max(self._at_hand(pool), 0)
+        if useless:
+            self.give_credit(pool, useless)
+        self._credits.note_exhausted(pool, useless)
 
     def take_credit(self, pool: str, wanted: int) -> int:
         """Lease room from the database; it is ours when this transaction commits."""
@@ -235,7 +252,7 @@ class PostgresTx(Tx):
     def balance(self) -> None:
         """Before the commit: take the next block or give back what is too much; that saves a transaction of its own."""
         for pool, change in sorted(self.buffers.room.items()):
-            wish = self._credits.wish(pool, change, admits=pool in self._admitted)
+            wish = self._credits.wish(pool, change, admits=self._admits and pool in self._admitted)
             if wish > 0 and self.take_credit(pool, wish) == 0:
                 self._credits.note_exhausted(pool)
             elif wish < 0:

@@ -19,6 +19,8 @@ from ulak.stores.session import BatchFailed, Fatal, Session
 # What one commit may carry of each line: enough to share a sync, little enough that nobody waits long.
 SHARES = {Line.SETTLE: 64, Line.CLAIM: 64, Line.TIMERS: 64, Line.ENQUEUE: 400, Line.UNIT: 64}
 
+MOST_ROWS = 2_000  # of callers who bring many at once: a commit of theirs holds up everybody
+
 HANDOVER_BOUND = 50_000
 
 # So many turns of the event loop pass before the thread is woken, from the first request or from the answers to the
@@ -150,9 +152,20 @@ class Writer:
                         break  # until the loop has heard of it, and calls
                 if self._given_up or (self._closing and not self.waiting()):
                     return
+        except BaseException as error:  # noqa: BLE001 - a thread that ends unseen leaves everybody waiting
+            self._dead = Fatal(f"the writer ended: {error!r}")
+            self._tell(self._fall, self._dead)
         finally:
             self._session.close()
             self._tell(self._ended.set)
+
+    def _fall(self, error: Exception) -> None:
+        self._lost(error)
+        _refuse(self._batch, f"{error}; look whether this was kept", "unknown")
+        for line in self._lines.values():
+            _refuse(list(line), f"{error}; nothing was kept", "no")
+            line.clear()
+        self.alight()
 
     def _take(self) -> list[Item]:
         with self._taking:
@@ -160,7 +173,7 @@ class Writer:
                 return []
             batch: list[Item] = []
             for line, waiting in self._lines.items():
-                batch += [waiting.popleft() for _ in range(min(len(waiting), SHARES[line]))]
+                batch += _share(waiting, SHARES[line])
             self._batch, self._since = batch, SystemClock.monotonic() if batch else None
             return batch
 
@@ -221,6 +234,17 @@ class Writer:
 def _stirs(batch: list[Item]) -> bool:
     """Whether its answers set off handlers, ends and claims, which are to share the next commit with what waits."""
     return any(item.verb.line is not Line.ENQUEUE for item in reversed(batch))
+
+
+def _share(waiting: deque[Item], most: int) -> list[Item]:
+    taken: list[Item] = []
+    rows = 0
+    while waiting and len(taken) < most and rows < MOST_ROWS:
+        item = waiting.popleft()
+        weigh = item.verb.weigh
+        rows += 1 if weigh is None else weigh(item.value)
+        taken.append(item)
+    return taken
 
 
 def _refuse(items: list[Item], why: str, outcome: str) -> None:

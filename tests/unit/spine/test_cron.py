@@ -73,3 +73,20 @@ async def test_times_that_passed_while_nobody_ran_fire_once_and_late(bench: Benc
     (lease,) = await bench.claim("report")
     assert codec.decode(lease.payload) == {"entry": "often", "due_at": first, "payload": {"to": "ada"}}
     assert (await bench.store.submit(FIRE_DUE, Tick((entry,))))[1] == []
+
+
+@pytest.mark.parametrize("expression", ["30 2 * * *", "15,45 2 * * *", "0 1-3 * * *", "*/10 2 25 10 *"])
+@pytest.mark.parametrize("minute", range(0, 60, 7))
+def test_in_the_hour_that_comes_twice_the_next_time_is_never_over(expression, minute):
+    entry = CronEntry("nightly", expression, "report", time_zone="Europe/Berlin")
+    second_pass = millis(2026, 10, 25, 1, minute)  # 02:xx in Berlin for the second time
+    assert entry.next_after(second_pass) > second_pass
+
+
+async def test_an_entry_that_is_first_seen_in_the_hour_that_comes_twice_does_not_storm(bench: Bench):
+    entry = CronEntry("nightly", "30 2 * * *", "report", time_zone="Europe/Berlin")
+    bench.clock.advance((millis(2027, 10, 31, 1, 5) - bench.clock.now()) / 1000)
+    for _ in range(5):
+        following, fired = await bench.store.submit(FIRE_DUE, Tick((entry,)))
+        assert fired == []
+        assert following > bench.clock.now()

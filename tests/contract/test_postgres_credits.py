@@ -1,0 +1,45 @@
+"""Credit in memory has one spender: who does not admit neither spends it nor gives it away."""
+
+from __future__ import annotations
+
+import pytest
+
+from ulak.clock import ManualClock
+from ulak.spine.store import Line, Verb
+from ulak.stores.postgres_credits import Credits
+
+BLOCK = 10  # an eighth of the bound
+
+
+@pytest.fixture
+def ledger() -> Credits:
+    found = Credits(lambda _: 8 * BLOCK, str, ManualClock())
+    found.available["mail"] = 4 * BLOCK
+    return found
+
+
+def test_a_commit_that_admits_gives_back_all_but_a_block(ledger):
+    assert ledger.wish("mail", -1, admits=True) == -(3 * BLOCK - 1)
+
+
+@pytest.mark.parametrize(("brought", "given"), [(0, 0), (-3, 0), (5, 5), (7 * BLOCK, 7 * BLOCK)])
+def test_a_commit_that_only_settles_gives_back_no_more_than_it_brings(ledger, brought, given):
+    assert ledger.wish("mail", brought, admits=False) == -given
+
+
+def test_what_was_left_in_the_database_is_asked_for_and_no_more(ledger):
+    ledger.note_exhausted("mail", 3)
+    assert ledger.may_ask("mail", 3)
+    assert not ledger.may_ask("mail", 4)
+    ledger.ask_again()
+    assert ledger.may_ask("mail", 4)
+
+
+@pytest.mark.postgres
+async def test_a_unit_that_settles_and_admits_leases_its_own_room(opened, database):
+    async with opened(database, bounds={"mail": 80}) as bench:
+        await bench.add()  # of a block of ten, nine are left in memory
+        admit = Verb(Line.SETTLE, lambda tx, items: [tx.admit("mail", number) for number in items])
+        before = bench.store.ledger.held("mail")
+        assert await bench.store.submit(admit, 4)
+        assert bench.store.ledger.held("mail") == before + BLOCK - 4
