@@ -28,6 +28,8 @@ class Item(msgspec.Struct, eq=False):
     answer: Any = None
 
 
+TRIES = 40  # a session gives up on contention within half of them, so whoever uses them all up has lost the database
+
 _verb, _value = attrgetter("verb"), attrgetter("value")
 
 
@@ -53,7 +55,8 @@ class Batches:
 
     def run(self, batch: list[Item]) -> Buffers:
         """Run the batch to a known end, whatever happens to the session on the way."""
-        for _ in range(20):
+        self._session.turn_to_next_batch()
+        for _ in range(TRIES):
             if self._given_up():
                 raise Fatal("the store was closed")
             try:
@@ -64,7 +67,7 @@ class Batches:
                     return Buffers() if self._tx is None else self._tx.buffers
             except SessionLost:
                 self._session.reopen()
-        raise Fatal("the database went away twenty times during one batch")
+        raise Fatal("the database went away again and again during one batch")
 
     def _attempt(self, batch: list[Item]) -> Buffers:
         if self._recent_failures < 3:
@@ -99,8 +102,18 @@ class Batches:
         self._session.commit(tx)
         return tx.buffers
 
+    def _begin_isolated(self) -> Tx:
+        """What a batch locks first may be out of reach; when its tries are used up, it begins without."""
+        try:
+            return self._session.begin()
+        except (CommitUnknown, SessionLost, BatchFailed, Fatal):
+            raise
+        except BaseException as error:  # noqa: BLE001 - no item has run yet, so none is to blame
+            self._undo(error)
+        return self._session.begin()
+
     def _run_isolated(self, batch: list[Item]) -> Buffers:
-        tx = self._tx = self._session.begin()
+        tx = self._tx = self._begin_isolated()
         for item in batch:
             before = tx.buffers.copy()
             self._session.savepoint()

@@ -45,9 +45,12 @@ FROM pg_stat_activity WHERE pid = pg_backend_pid()
 _USELESS = (errors.ReadOnlySqlTransaction, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 _END_BACKEND = "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 
-LOCK_WAITS = (
-    3  # so many times a batch is run again for a lock that it waited for in vain; then each item answers for itself
-)
+# What another transaction does to ours, and what passes by itself when that one has ended.
+_HINDERED = (Contended, errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
+# So many times a batch is run again for a lock that it waited for in vain, and for keys that it may not wait for before
+# it has nothing else: that takes no time, and it knows more keys each time. Then each item answers for itself.
+LOCK_WAITS = 3
+CONTENTIONS = 16
 TOKEN_KEPT_MILLIS = 3_600_000
 
 
@@ -74,7 +77,7 @@ class PostgresSession:
         self._token = 0
         self._tx: PostgresTx | None = None
         self._contended: set[str] = set()
-        self._lock_waits = 0
+        self._contentions = self._lock_waits = 0
         self._adopt(wires.connect())
 
     def _adopt(self, connection: Connection) -> None:
@@ -85,13 +88,17 @@ class PostgresSession:
         self._backend: tuple[int, datetime] = (pid, started)
         self._clock.adjust(now)
 
+    def turn_to_next_batch(self) -> None:
+        self._contended = set()
+        self._contentions = self._lock_waits = 0
+
     def begin(self) -> Tx:
         self._last_now = max(self._last_now, self._clock.now())
         if self._last_now > self._member.ids.good_until:  # frozen for a while: is the node still ours?
             self._member.beat(self._cursor, self._last_now)
         ids, admits = self._member.ids, self._admits
         tx = self._tx = PostgresTx(self._cursor, self._last_now, ids, self._credits, self._floors, admits=admits)
-        if self._contended:
+        if self._contended and self._is_patient():
             tx.lock_keys(sorted(self._contended))
         return tx
 
@@ -168,8 +175,6 @@ class PostgresSession:
 
     def _conclude(self, tx: PostgresTx) -> None:
         """What memory holds follows the commit at once, before this thread begins the next batch."""
-        self._contended.clear()
-        self._lock_waits = 0
         self._credits.apply(tx.buffers.room)
         self._credits.take(tx.lent)
         for level, highest in tx.taken.items():
@@ -230,15 +235,19 @@ class PostgresSession:
 
     def lost(self, error: BaseException) -> bool:
         """Whether the batch must run again as a whole: on a new connection, or because it met another one."""
+        if self._gone(error):
+            return True
         if isinstance(error, Contended):
             self._contended = error.keys
-            return True
-        if self._gone(error) or isinstance(error, errors.DeadlockDetected | errors.SerializationFailure):
-            return True
-        if isinstance(error, errors.LockNotAvailable):
+            self._contentions += 1
+        elif isinstance(error, _HINDERED):
             self._lock_waits += 1
-            return self._lock_waits <= LOCK_WAITS
-        return False
+        else:
+            return False
+        return self._is_patient()
+
+    def _is_patient(self) -> bool:
+        return self._lock_waits <= LOCK_WAITS and self._contentions <= CONTENTIONS
 
     def _gone(self, error: BaseException) -> bool:
         """Whether this error is the connection's end. A server that stops says so before it hangs up."""
@@ -267,12 +276,12 @@ def in_our_words() -> Iterator[None]:
 
 
 def translate(error: Exception) -> Exception:
+    if isinstance(error, _HINDERED):
+        return Unavailable(
+            "another transaction holds what this one needs (a key, a unique key or a row); try again when it has ended"
+        )
     if not isinstance(error, psycopg.Error):
         return error
-    if isinstance(error, errors.LockNotAvailable):
-        return Unavailable(
-            "another transaction holds what this one needs (a unique key or a row); try again when it has ended"
-        )
     if isinstance(error, errors.QueryCanceled):
         return Unavailable("the database took too long to answer; ask for less at a time")
     if isinstance(error, errors.InsufficientPrivilege):

@@ -30,6 +30,9 @@ class Fatal(Exception):
 class Session(Protocol):
     """A connection as the writer needs it. Driver errors are translated here."""
 
+    def turn_to_next_batch(self) -> None:
+        """Forget what the last batch met on its way; the next one need not pay for it."""
+
     def begin(self) -> Tx: ...
 
     def savepoint(self) -> None: ...

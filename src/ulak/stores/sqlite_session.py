@@ -50,6 +50,9 @@ class SqliteSession:
         self.last_now = max(self.last_now, row[2])
         return int(row[0] + row[1])
 
+    def turn_to_next_batch(self) -> None:
+        """There is one writer: no batch meets another."""
+
     def begin(self) -> SqliteTx:
         self._connection.execute("BEGIN IMMEDIATE")
         self.last_now = max(self.last_now, self._clock.now())

@@ -1,0 +1,92 @@
+"""PostgreSQL: what another session holds costs only those who need it, and a batch never works without its locks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from ulak.errors import Unavailable
+from ulak.spine.enqueue import enqueue_rows
+from ulak.stores.postgres_tx import Contended
+
+pytestmark = pytest.mark.postgres
+
+
+@contextlib.contextmanager
+def held_by_a_stranger(address: str, *keys: str) -> Iterator[None]:
+    with psycopg.connect(address, autocommit=True) as stranger:
+        for key in keys:
+            stranger.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (key,))
+        yield
+
+
+def _enqueue_and_lock(bench, key: str):
+    """A unit that holds something already when it comes to its key, so that it may not wait for it."""
+    row = bench.row()
+
+    def unit(tx):
+        enqueue_rows(tx, [row])
+        tx.lock_keys([key])
+        return row.id
+
+    return unit
+
+
+async def test_a_key_that_a_stranger_holds_fails_only_who_needs_it(opened, database):
+    async with opened(database) as bench:
+        with held_by_a_stranger(database, "held"):
+            verdicts = await asyncio.gather(
+                bench.add(),
+                bench.store.write(_enqueue_and_lock(bench, "held")),
+                bench.store.write(_enqueue_and_lock(bench, "free")),
+                return_exceptions=True,
+            )
+            assert isinstance(verdicts[1], Unavailable)
+            assert "another transaction holds" in str(verdicts[1])
+            assert isinstance(verdicts[0], int)
+            assert isinstance(verdicts[2], int)
+            assert await bench.live() == {"mail": 2}
+
+
+async def test_batches_after_a_contended_one_do_not_wait_for_its_keys(opened, database):
+    async with opened(database) as bench:
+        with held_by_a_stranger(database, "held"):
+            with pytest.raises(Unavailable):
+                await bench.store.write(_enqueue_and_lock(bench, "held"))
+            assert await bench.store.write(lambda tx: set(tx._keys)) == set()
+            await bench.add()
+        await bench.store.write(_enqueue_and_lock(bench, "held"))
+        assert await bench.live() == {"mail": 2}
+
+
+async def test_contention_that_does_not_end_is_its_callers_trouble_and_not_the_process_end(opened, database):
+    async with opened(database) as bench:
+
+        def unit(tx):
+            raise Contended({"free"})
+
+        with pytest.raises(Unavailable, match="another transaction holds"):
+            await bench.store.write(unit)
+        await bench.add()
+        assert bench.ears.failure is None
+
+
+@pytest.mark.parametrize(
+    "error", [psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure], ids=["deadlock", "serialization"]
+)
+async def test_a_deadlock_that_comes_again_and_again_does_not_end_the_process_either(opened, database, error):
+    async with opened(database) as bench:
+        state = error.sqlstate
+
+        def unit(tx):
+            tx.begin()
+            tx._cursor.execute(f"DO $$ BEGIN RAISE EXCEPTION 'met' USING ERRCODE = '{state}'; END $$".encode())
+
+        verdicts = await asyncio.gather(bench.add(), bench.store.write(unit), return_exceptions=True)
+        assert isinstance(verdicts[0], int)
+        assert isinstance(verdicts[1], Unavailable)
+        assert bench.ears.failure is None
