@@ -90,3 +90,58 @@ async def test_a_deadlock_that_comes_again_and_again_does_not_end_the_process_ei
         assert isinstance(verdicts[0], int)
         assert isinstance(verdicts[1], Unavailable)
         assert bench.ears.failure is None
+
+
+async def test_a_unit_after_one_that_failed_on_the_same_key_locks_it_again(opened, database):
+    """The failed one's lock went with its savepoint."""
+    async with opened(database) as bench:
+
+        def fail(tx):
+            tx.lock_keys(["k"])
+            raise ValueError("on purpose")
+
+        def work(tx):
+            tx.lock_keys(["k"])
+            return _is_free(database, "k")
+
+        verdicts = await asyncio.gather(
+            bench.store.write(fail), bench.store.write(work), bench.store.write(work), return_exceptions=True
+        )
+        assert isinstance(verdicts[0], ValueError)
+        assert verdicts[1:] == [False, False]
+
+
+async def test_a_unit_after_one_that_failed_may_wait_for_its_key(opened, database):
+    """What the failed one held is free again, so nobody can be waiting for this transaction."""
+    async with opened(database) as bench:
+
+        def fail(tx):
+            enqueue_rows(tx, [bench.row()])
+            raise ValueError("on purpose")
+
+        def look(tx):
+            return tx._holds, set(tx._keys)
+
+        verdicts = await asyncio.gather(bench.store.write(fail), bench.store.write(look), return_exceptions=True)
+        assert verdicts[1] == (False, set())
+
+
+async def test_a_claim_that_was_undone_leaves_its_jobs_to_be_found(opened, database):
+    async with opened(database) as bench:
+        identifier = await bench.add()
+
+        def fail(tx):
+            assert tx.claim(bench.store.owner, "mail", 2, 10)
+            raise ValueError("on purpose")
+
+        verdicts = await asyncio.gather(
+            bench.store.write(fail), bench.store.write(lambda tx: None), return_exceptions=True
+        )
+        assert isinstance(verdicts[0], ValueError)
+        assert [lease.id for lease in await bench.claim()] == [identifier]
+
+
+def _is_free(address: str, key: str) -> bool:
+    with psycopg.connect(address, autocommit=True) as stranger:
+        row = stranger.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (key,)).fetchone()
+        return row == (True,)

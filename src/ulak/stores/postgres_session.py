@@ -105,6 +105,7 @@ class PostgresSession:
     def savepoint(self) -> None:
         if self._tx is not None:
             self._tx.begin()
+            self._tx.save()
         self._cursor.execute(b"SAVEPOINT item")
 
     def release(self) -> None:
@@ -116,6 +117,8 @@ class PostgresSession:
             self._cursor.execute(b"RELEASE item")
         except psycopg.Error as error:
             raise SessionLost(str(error)) from error
+        if self._tx is not None:
+            self._tx.restore()
 
     def commit(self, tx: Tx) -> None:
         assert isinstance(tx, PostgresTx)

@@ -21,6 +21,8 @@ from ulak.stores.postgres_floors import Floors, Level
 
 sql = Queries("ulak.spine")
 
+_Held = tuple[set[str], bool, dict[Level, int]]
+
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
 
 
@@ -95,6 +97,7 @@ class PostgresTx(Tx):
         self._keys: set[str] = set()
         self._holds = False
         self._admitted: set[str] = set()
+        self._saved: _Held = (set(), False, {})
         self.begun = False
         self.changed = False
         self.unsent: tuple[Query, dict[str, Any]] | None = None
@@ -165,6 +168,14 @@ class PostgresTx(Tx):
         if not self.begun:
             self.begun = True
             self._cursor.execute(b"BEGIN")
+
+    def save(self) -> None:
+        """At a savepoint, remember what is held."""
+        self._saved = (set(self._keys), self._holds, dict(self.taken))
+
+    def restore(self) -> None:
+        """After ROLLBACK TO: it has freed every lock that was taken since, and given back what was claimed."""
+        self._keys, self._holds, self.taken = self._saved
 
     # Keys
 
