@@ -8,6 +8,8 @@ import threading
 
 from tests.api.serving import serving
 from tests.flow.stall import Stall
+from ulak.errors import Unavailable
+from ulak.http import gauges
 from ulak.spine import store as seam
 from ulak.stores import read_pool
 
@@ -45,3 +47,22 @@ async def test_metrics_are_answered_while_reads_hang(monkeypatch):
         await reading
     assert (metrics.status, listing.status) == (200, 503)
     assert "ulak_sample_age_seconds" in metrics.text
+
+
+async def test_how_the_store_is_can_not_be_said_while_its_reads_fail(monkeypatch):
+    async with serving(work=False) as served:
+        await served.enqueue()
+        assert (await served.get("/api/db")).body["live"] == 1
+        with monkeypatch.context() as patch:
+            # Only the sample's read fails; the others that the answer needs still work.
+            patch.setattr(gauges, "take_sample", _failing)
+            shown = await served.get("/api/db")
+            metrics = await served.get("/metrics")
+        assert (await served.get("/api/db")).status == 200
+    assert shown.status == 503
+    assert metrics.status == 200
+    assert 'ulak_jobs{kind="mail",state="ready"} 1.0' in metrics.text
+
+
+def _failing(_):
+    raise Unavailable("the database has not answered")

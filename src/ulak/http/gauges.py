@@ -94,19 +94,26 @@ class Sampler(Collector):
     async def refresh(self) -> None:
         """A new sample, unless the last is young. If the store does not answer, the old one stays and ages."""
         async with self._lock:
-            now = self._ulak.clock.monotonic()
-            if now < self._not_before:
+            if self._ulak.clock.monotonic() < self._not_before:
                 return
             try:
-                self._sample = await self._ulak.store.read(take_sample)
+                await self._take()
             except Error as error:
                 log.warning("sample_failed", error=str(error))
-            self._not_before = self._ulak.clock.monotonic() + PAUSE_SECONDS
 
     async def taken(self) -> Sample:
-        """A sample of this very moment, for who asks by hand."""
-        self._not_before = float("-inf")
-        await self.refresh()
+        """A sample of this very moment, for who asks by hand; raises when the store does not answer.
+
+        An old sample would say that all is well when nobody knows.
+        """
+        async with self._lock:
+            return await self._take()
+
+    async def _take(self) -> Sample:
+        try:
+            self._sample = await self._ulak.store.read(take_sample)
+        finally:
+            self._not_before = self._ulak.clock.monotonic() + PAUSE_SECONDS
         return self._sample
 
     def collect(self) -> Iterable[Metric]:
