@@ -27,8 +27,8 @@ LIMITS = {
 # The last results may take 5 s more, the rest is for a busy machine. What runs here would take an hour.
 END_SECONDS = GRACE_SECONDS + CANCEL_SECONDS + 5 + 10
 APP = """
-import asyncio, sys, time
-from ulak import Ulak
+import asyncio, sys, threading, time
+from ulak import Backoff, Ulak
 ulak = Ulak()
 
 @ulak.handles("brief")
@@ -53,6 +53,28 @@ async def stubborn(job):
 def blocking(job):
     print("blocking", file=sys.stderr, flush=True)
     time.sleep(3600)
+
+again = threading.Event()
+SOON = Backoff(0.01, 1.0, 0.01)
+
+def second(job):
+    if job.attempt > 1:
+        print("again", file=sys.stderr, flush=True)
+        again.set()
+    return job.attempt > 1
+
+@ulak.handles("late", lane="thread", timeout_seconds=0.05, backoff=SOON)
+def late(job):
+    second(job) or time.sleep(3600)
+
+@ulak.handles("detached", timeout_seconds=0.05, backoff=SOON)
+async def detached(job):
+    second(job) or await asyncio.to_thread(time.sleep, 3600)
+
+@ulak.handles("lose")
+async def lose(job):
+    await asyncio.to_thread(again.wait)
+    ulak.loops.lost(RuntimeError("a sync to disk failed"))
 """
 
 
@@ -104,6 +126,25 @@ async def test_a_handler_that_can_not_be_stopped_does_not_hold_up_the_end(tmp_pa
     with running(tmp_path, "worker", "--app", "shop:ulak", until=kind, **LIMITS) as process:
         assert terminate(process) == 0
     assert stores(tmp_path)["job"] == 1
+
+
+@pytest.mark.parametrize("kind", ["late", "detached"])
+async def test_a_thread_whose_attempt_timed_out_earlier_does_not_hold_up_the_end(tmp_path, kind):
+    await fill(tmp_path, kind)
+    with running(tmp_path, "worker", "--app", "shop:ulak", until="again", **LIMITS) as process:
+        assert terminate(process) == 0
+    assert "cancelled=0" in process.text
+    assert stores(tmp_path)["past"] == 1
+
+
+@pytest.mark.parametrize("kind", ["late", "detached"])
+@pytest.mark.parametrize("role", ["worker", "serve"])
+async def test_a_thread_that_is_busy_does_not_hold_up_the_end_when_the_store_is_lost(tmp_path, role, kind):
+    await fill(tmp_path, kind, "lose")
+    with running(tmp_path, role, "--app", "shop:ulak", until="again", ULAK_HTTP__PORT="0", **LIMITS) as process:
+        _, rest = process._process.communicate(timeout=END_SECONDS)
+        assert process._process.returncode == 1
+    assert rest.count("ulak: the store is lost: a sync to disk failed") == 1
 
 
 class Producers:

@@ -8,9 +8,13 @@ import importlib
 import os
 import signal
 import sys
+import threading
+import traceback
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from time import monotonic
+from typing import Any, NoReturn
 
 import structlog
 import typer
@@ -19,13 +23,17 @@ import uvloop
 from ulak.app import Ulak
 from ulak.cli import logs
 from ulak.cli.option import load_settings
-from ulak.errors import Misconfigured, Unavailable
+from ulak.errors import Error, Misconfigured, Unavailable
+from ulak.masking import mask_text
 from ulak.spine.job import Job
 
 log = structlog.get_logger("ulak")
 
 # New objects before each look at the youngest; Python's 700 would be a look every few requests.
 COLLECT_AFTER = (20_000, 20, 50)
+
+# For threads that are about to end by themselves, after the stop.
+LAST_SECONDS = 1.0
 
 # Nothing leaves the machine, whatever the settings say.
 DEMO = ("channels.email.simulated=true",)
@@ -85,19 +93,46 @@ def add_demo(ulak: Ulak) -> None:
 
 
 async def _live(ulak: Ulak, until: Until) -> None:
-    stop = asyncio.Event()
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for sign in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(sign, _stop_once, stop)
-    await until(ulak, stop)
-    _leave_at_once(ulak)
+        loop.add_signal_handler(sign, _stop_once, stop)
+    threads_before = set(threading.enumerate())
+    # The loop's usual pool, but ours, so that its idle threads can be sent home and only the busy ones are left.
+    pool, error = ThreadPoolExecutor(thread_name_prefix="ulak-loop"), None
+    loop.set_default_executor(pool)
+    try:
+        await until(ulak, stop)
+    except Exception as raised:  # noqa: BLE001 - raised again below, unless there is no time left for that
+        error = raised
+    pool.shutdown(wait=False, cancel_futures=True)
+    if _is_held_up(ulak, threads_before):
+        _leave_at_once(error)
+    if error is not None:
+        raise error
 
 
-def _leave_at_once(ulak: Ulak) -> None:
-    """The stop kept its limit. Whoever would not end, a handler or a store, must not keep the interpreter waiting."""
+def _is_held_up(ulak: Ulak, threads_before: set[threading.Thread]) -> bool:
+    """The stop kept its limit. Is there a handler, a store or a thread that would keep the interpreter waiting?
+
+    A handler that timed out long ago may still be busy on its thread, and the interpreter waits for all threads.
+    """
     if ulak.stop_report is not None and (ulak.stop_report.cancelled or ulak.stop_report.stuck):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)
+        return True
+    threads = [one for one in set(threading.enumerate()) - threads_before if not one.daemon]
+    give_up_at = monotonic() + LAST_SECONDS
+    for thread in threads:
+        thread.join(max(give_up_at - monotonic(), 0.0))
+    return any(thread.is_alive() for thread in threads)
+
+
+def _leave_at_once(error: Exception | None) -> NoReturn:
+    if isinstance(error, Error):
+        typer.echo(f"ulak: {mask_text(str(error))}", err=True)
+    elif error is not None:
+        traceback.print_exception(error)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0 if error is None else 1)
 
 
 def _stop_once(stop: asyncio.Event) -> None:
