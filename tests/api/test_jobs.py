@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from tests.api.serving import serving, with_deaths
@@ -53,6 +55,25 @@ async def test_a_listing_is_filtered_and_paged():
         assert rest["before"] is None
         assert (await served.get("/api/jobs?status=done")).body["jobs"] == []
         assert len((await served.get("/api/jobs?status=ready")).body["jobs"]) == 4
+
+
+async def test_a_listing_reads_no_payloads():
+    """A page of large jobs needs memory for their names only."""
+    size = 200_000
+    async with serving(work=False) as served:
+        ids = [await served.enqueue(payload="x" * size) for _ in range(20)]
+        for identifier in ids[:10]:
+            await served.post(f"/api/jobs/{identifier}/cancel")
+        tracemalloc.start()
+        try:
+            listed = (await served.get("/api/jobs")).body["jobs"]
+            peak_bytes = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert (await served.get(f"/api/jobs/{ids[0]}?reveal=true")).body["payload"] == "x" * size
+        assert [len(record.payload) for record in await served.ulak.jobs.list()] == [size] * 20
+    assert [job["id"] for job in listed] == ids[::-1]
+    assert peak_bytes < 5 * size
 
 
 @pytest.mark.parametrize("query", ["status=gone", "limit=1001", "limit=x", "before=x", "before=-1"])

@@ -12,7 +12,7 @@ from ulak import codec
 from ulak.errors import Invalid
 from ulak.spine.budget import spend
 from ulak.spine.claim import Claimer, Demand, Want
-from ulak.spine.jobs import read_record
+from ulak.spine.jobs import list_records, read_record
 from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Snooze
 from ulak.spine.store import Tx
 
@@ -54,6 +54,22 @@ async def test_a_claim_of_several_kinds_keeps_within_its_room_and_that_of_their_
     demand = Demand(bench.store.owner, wants, room=room, lanes={"async": lane})
     claimed = await bench.store.submit(Claimer().verb, demand)
     assert [lease.kind for lease in claimed.leases] == ["mail", "mail", "sms"]
+
+
+async def test_a_listing_that_is_not_whole_leaves_out_what_may_be_large(bench: Bench):
+    identifiers = [await bench.add(payload={"to": "ada"}) for _ in range(3)]
+    done, dead = await bench.claim(room=2)
+    await bench.settle([done], Done({"sent": True}))
+    await bench.settle([dead], Dead("no mailbox", "permanent"))
+    listed = await bench.store.read(list_records, None, None, 1 << 62, 10, whole=False)
+    assert [(one.id, one.status) for one in listed] == list(zip(identifiers, ["done", "dead", "ready"], strict=True))[
+        ::-1
+    ]
+    assert [(one.payload, one.detail) for one in listed] == [(None, None)] * 3
+    whole = await bench.store.read(list_records, None, None, 1 << 62, 10)
+    assert [(one.payload, one.detail) for one in whole] == [
+        ({"to": "ada"}, detail) for detail in (None, "no mailbox", {"sent": True})
+    ]
 
 
 async def test_a_claim_does_not_take_another_kind(bench: Bench):

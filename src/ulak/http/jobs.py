@@ -117,7 +117,7 @@ def _router(ulak: Ulak) -> APIRouter:
         _: May, kind: Kind = None, status: Status = None, before: Cursor = None, limit: Limit = 100
     ) -> JobPage:
         """Newest first, live and finished, without payloads."""
-        found = await ulak.jobs.list(kind, status, cursor(before), limit)
+        found = await ulak.jobs.list(kind, status, cursor(before), limit, whole=False)
         return JobPage(
             jobs=[job_view(record) for record in found], before=str(found[-1].id) if len(found) == limit else None
         )

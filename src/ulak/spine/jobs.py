@@ -81,7 +81,7 @@ def to_record(row: tuple[Any, ...]) -> Record:
         settled_at,
         maybe_datetime(expires_millis),
         unique_key,
-        codec.decode(payload),
+        None if payload is None else codec.decode(payload),
         _decoded(detail),
         timeline,
     )
@@ -128,19 +128,25 @@ def read_record(tx: Tx, identifier: int) -> Record | None:
     return None
 
 
-def _list(tx: Tx, query: Query, kind: str | None, status: Any, before: int, limit: int) -> list[Record]:
-    return [to_record(row) for row in tx.all(query, kind=kind, status=status, before=before, n=limit)]
+def list_records(
+    tx: Tx, kind: str | None, status: str | None, before: int, limit: int, *, whole: bool = True
+) -> list[Record]:
+    """Newest first, from below `before`. Without a status: all, live and finished.
 
-
-def list_records(tx: Tx, kind: str | None, status: str | None, before: int, limit: int) -> list[Record]:
-    """Newest first, from below `before`. Without a status: all, live and finished."""
-    found: list[Record] = []
+    If not whole, what may be large is not read at all: payload, detail and what the timeline is made of.
+    """
+    wanted: list[tuple[Query, Any]] = []
     if status is None or status in LIVE:
-        found += _list(tx, sql.list_jobs, kind, None if status is None else LIVE[status], before, limit)
+        wanted.append((sql.list_jobs, None if status is None else LIVE[status]))
     if status is None or status in FINISHED:
-        found += _list(tx, sql.list_past, kind, status, before, limit)
+        wanted.append((sql.list_past, status))
     if status is None or status == "dead":
-        found += _list(tx, sql.list_dead, kind, None, before, limit)
+        wanted.append((sql.list_dead, None))
+    found = [
+        to_record(row)
+        for query, narrowed in wanted
+        for row in tx.all(query, kind=kind, status=narrowed, before=before, n=limit, whole=whole)
+    ]
     return sorted(found, key=lambda record: -record.id)[:limit]
 
 
@@ -186,14 +192,22 @@ class Jobs:
         return found
 
     async def list(
-        self, kind: str | None = None, status: str | None = None, before: int | None = None, limit: int = 100
+        self,
+        kind: str | None = None,
+        status: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+        *,
+        whole: bool = True,
     ) -> list[Record]:
+        """Newest first. If not whole, payload and detail are None and the timeline is short: a page of few bytes."""
         if status is not None and status not in STATUSES:
             raise Invalid(f"no status {status!r}; there are: {', '.join(STATUSES)}")
         _check_limit(limit, MOST)
         _check_text("kind", kind)
         _check_cursor("before", before or 0)
-        return await self._store.read(list_records, kind, status, (1 << 62) if before is None else before, limit)
+        below = (1 << 62) if before is None else before
+        return await self._store.read(list_records, kind, status, below, limit, whole=whole)
 
     async def cancel(self, identifier: int) -> Cancelled:
         """At once while it waits ("cancelled"), by a mark while it runs ("cancelling")."""
