@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import accumulate
 from typing import Annotated, Any
 
 import structlog
@@ -25,7 +26,7 @@ from ulak.spine.store import Tx
 log = structlog.get_logger("ulak.http")
 sql = Queries(__package__)
 
-PAGE = 200
+PAGE_BYTES = 8 * 1024 * 1024  # of payloads; decoded, masked and written they need many times that
 MOST_IDS = 1000
 May = Annotated[Caller, Depends(Needs("jobs"))]
 Text = Annotated[str | None, Query(max_length=200)]
@@ -82,12 +83,15 @@ def _router(ulak: Ulak) -> APIRouter:
         limit: Limit = 100,
         reveal: Reveal = False,
     ) -> DeadPage:
-        """Oldest first, with cause and payload, both masked unless they may be revealed and that is asked for."""
+        """Oldest first, with cause and payload, both masked unless they may be revealed and that is asked for.
+
+        A page whose payloads are large is shorter than `limit`; `after` says whether more follow.
+        """
         shown = revealing(caller, reveal=reveal)
         wanted = Filter(kind, error_class, contains, died_before, died_after)
-        found = await ulak.store.read(_read_page, wanted, cursor(after) or 0, limit)
+        found, more = await ulak.store.read(_read_page, wanted, cursor(after) or 0, limit)
         dead = [dead_view(record, error_class, reveal=shown) for record, error_class in found]
-        return DeadPage(dead=dead, after=dead[-1].id if len(dead) == limit else None)
+        return DeadPage(dead=dead, after=dead[-1].id if dead and more else None)
 
     @router.post("/redrive", summary="Send dead letters again")
     async def redrive(_: May, asked: RedriveRequest) -> RedriveView:
@@ -127,11 +131,18 @@ def _wanted(asked: RedriveRequest) -> Filter:
     return wanted
 
 
-def _read_page(tx: Tx, wanted: Filter, after: int, limit: int) -> list[tuple[Record, str]]:
+def _read_page(tx: Tx, wanted: Filter, after: int, limit: int) -> tuple[list[tuple[Record, str]], bool]:
+    """A page, and whether there may be more after it."""
     ids = dead_letters.find_ids(tx, wanted, after, limit)
-    classes = dict(tx.all(sql.list_error_classes, ids=ids)) if ids else {}
-    records = [read_record(tx, identifier) for identifier in ids]
-    return [(record, classes[record.id]) for record in records if record is not None and record.id in classes]
+    letters = tx.all(sql.list_letters, ids=ids) if ids else []
+    fitting = _fitting([size for _, _, size in letters])
+    page = [(read_record(tx, identifier), error_class) for identifier, error_class, _ in letters[:fitting]]
+    return [(record, error_class) for record, error_class in page if record], len(ids) == limit or fitting < len(ids)
+
+
+def _fitting(sizes: list[int]) -> int:
+    """How many of the first make a page that is not too large; one at least, or a large one would end the listing."""
+    return max(sum(total <= PAGE_BYTES for total in accumulate(sizes)), min(len(sizes), 1))
 
 
 async def _count(ulak: Ulak, wanted: Filter) -> tuple[int, list[int]]:
@@ -145,7 +156,7 @@ async def _count(ulak: Ulak, wanted: Filter) -> tuple[int, list[int]]:
 
 
 async def _redrive_ids(ulak: Ulak, ids: list[int], *, dry_run: bool) -> RedriveView:
-    present = await ulak.store.read(lambda tx: [one for one, _ in tx.all(sql.list_error_classes, ids=ids)])
+    present = await ulak.store.read(lambda tx: [one for one, *_ in tx.all(sql.list_letters, ids=ids)])
     if dry_run:
         return RedriveView(matched=len(present), redriven=0, ids=list(map(str, present)))
     return _answer(len(present), await ulak.jobs.redrive(ids))
