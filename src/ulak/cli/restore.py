@@ -19,6 +19,7 @@ from ulak.http.hold import hold_all
 from ulak.masking import mask_url
 from ulak.settings import Settings
 from ulak.stores.migrate import latest, migrate_sqlite, sqlite_version
+from ulak.stores.private_file import make_private
 
 _BESIDE = ("", "-wal", "-shm")
 _LEFT_BY_OPENING = (".lock", ".ballast", "-wal", "-shm")
@@ -47,6 +48,8 @@ def _put_in_place(settings: Settings, backup: Path, copy: Path, database: Path) 
     _prepare(backup, copy)
     held = hold_store(settings.model_copy(update={"store": f"sqlite:///{copy}"}))
     _fold(copy)
+    if database.exists():
+        shutil.copymode(database, copy)  # whoever may read the store that it replaces
     _put_aside(database)
     copy.replace(database)
     _sync_folder(database.parent)
@@ -56,6 +59,7 @@ def _put_in_place(settings: Settings, backup: Path, copy: Path, database: Path) 
 def _prepare(backup: Path, copy: Path) -> None:
     """A copy of the backup that is sound and has this release's schema."""
     _clean(copy)
+    make_private(copy)
     shutil.copyfile(backup, copy)
     try:
         with contextlib.closing(connect(copy)) as connection:

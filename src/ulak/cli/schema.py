@@ -10,11 +10,12 @@ from pathlib import Path
 
 from ulak.cli.beside import file_of
 from ulak.clock import SystemClock
-from ulak.errors import Conflict, Misconfigured, NotFound, Unavailable
+from ulak.errors import Misconfigured, NotFound, Unavailable
 from ulak.masking import mask_url
 from ulak.settings import Settings
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import migrate_postgres, migrate_sqlite
+from ulak.stores.private_file import ensure_private, make_private
 from ulak.stores.sqlite_reader import open_reader
 from ulak.stores.sqlite_session import opening
 
@@ -50,6 +51,7 @@ def locked(database: Path) -> Iterator[None]:
 
 
 def connect(database: Path) -> sqlite3.Connection:
+    ensure_private(database)
     connection = sqlite3.connect(database, isolation_level=None, timeout=5)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -65,11 +67,10 @@ def back_up(settings: Settings, target: Path) -> None:
         )
     if not database.exists():
         raise NotFound(f"no store {database}; check the setting store")
-    if target.exists():
-        raise Conflict(f"{target} exists already; name a file that does not")
-    with opening(database), contextlib.closing(open_reader(database)) as connection:
-        try:
+    make_private(target)
+    try:
+        with contextlib.closing(open_reader(database)) as connection:
             connection.execute("VACUUM INTO ?", (str(target),))
-        except sqlite3.Error as error:
-            target.unlink(missing_ok=True)
-            raise Unavailable(f"the backup failed: {error}; nothing was written") from error
+    except sqlite3.Error as error:
+        target.unlink(missing_ok=True)
+        raise Unavailable(f"the backup failed: {error}; nothing was written") from error

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import sqlite3
 import tempfile
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ulak.clock import Clock, SteadyClock
-from ulak.errors import Conflict, Misconfigured, Unavailable
+from ulak.errors import Misconfigured, Unavailable
 from ulak.ids import Ids
 from ulak.spine.job import Row
 from ulak.spine.query import Queries
@@ -22,6 +23,7 @@ from ulak.spine.store import LAST_SECONDS, Buffers, Ledger, Line, Listener, Tx, 
 from ulak.stores.ballast import Ballast
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import prepare_sqlite
+from ulak.stores.private_file import ensure_private, make_private
 from ulak.stores.sqlite_reader import Readers, open_reader
 from ulak.stores.sqlite_session import SqliteSession, opening, translate
 from ulak.stores.sqlite_tx import SqliteTx
@@ -66,6 +68,7 @@ class SqliteStore:
         self._failures_seen = 0
 
     def connect(self) -> sqlite3.Connection:
+        ensure_private(self.path)
         connection = sqlite3.connect(
             self.path, isolation_level=None, timeout=5, check_same_thread=False, cached_statements=STATEMENTS
         )
@@ -166,18 +169,16 @@ class SqliteStore:
         )
 
     async def backup(self, path: str) -> None:
-        if await asyncio.to_thread(Path(path).exists):
-            raise Conflict(f"{path} exists already; name a file that does not")
-        await asyncio.to_thread(self._backup, path)
+        await asyncio.to_thread(self._backup, Path(path))
 
-    def _backup(self, path: str) -> None:
-        connection = open_reader(self.path)
+    def _backup(self, target: Path) -> None:
+        make_private(target)
         try:
-            connection.execute("VACUUM INTO ?", (path,))
+            with contextlib.closing(open_reader(self.path)) as connection:
+                connection.execute("VACUUM INTO ?", (str(target),))
         except sqlite3.Error as error:
+            target.unlink(missing_ok=True)
             raise translate(error) from error
-        finally:
-            connection.close()
 
     async def tend(self) -> None:
         """Refuse new work while the disk is short; after a failed write give the ballast up for the results."""
