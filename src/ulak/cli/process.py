@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import monotonic
 from typing import Any, NoReturn
 
 import structlog
@@ -119,9 +118,9 @@ def _is_held_up(ulak: Ulak, threads_before: set[threading.Thread]) -> bool:
     if ulak.stop_report is not None and (ulak.stop_report.cancelled or ulak.stop_report.stuck):
         return True
     threads = [one for one in set(threading.enumerate()) - threads_before if not one.daemon]
-    give_up_at = monotonic() + LAST_SECONDS
+    give_up_at = ulak.clock.monotonic() + LAST_SECONDS
     for thread in threads:
-        thread.join(max(give_up_at - monotonic(), 0.0))
+        thread.join(max(give_up_at - ulak.clock.monotonic(), 0.0))
     return any(thread.is_alive() for thread in threads)
 
 
