@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.api.serving import serving, with_deaths
@@ -101,6 +103,32 @@ async def test_at_a_rate_they_go_on_after_the_answer(served):
             news.clear()
             await news.wait()
     assert (await served.get(f"/api/jobs/{identifier}")).status == 200
+
+
+async def test_one_redrive_at_a_rate_goes_at_a_time_and_ends_with_the_door():
+    async with serving(with_deaths) as served:
+        await bury(served, 2)
+        assert (await served.post("/api/dead/redrive", {"all": True, "ratePerSecond": 0.01})).body["continues"]
+        (task,) = [task for task in asyncio.all_tasks() if task.get_name() == "ulak-redrive"]
+        again = await served.post("/api/dead/redrive", {"all": True, "ratePerSecond": 100})
+        assert again.status == 409
+        assert "under way" in again.body["message"]
+        assert (await served.post("/api/dead/redrive", {"all": True, "dryRun": True})).status == 200
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+async def test_a_redrive_at_a_rate_may_follow_one_that_has_ended(served):
+    for _ in range(2):
+        assert (await served.post("/api/dead/redrive", {"all": True, "ratePerSecond": 1000})).status == 200
+        await asyncio.gather(*[task for task in asyncio.all_tasks() if task.get_name() == "ulak-redrive"])
+
+
+@pytest.mark.parametrize("rate", [1e-9, 0.0099])
+async def test_a_rate_that_would_never_end_is_refused(served, rate):
+    answer = await served.post("/api/dead/redrive", {"all": True, "ratePerSecond": rate})
+    assert answer.status == 400
+    assert [one["field"] for one in answer.body["fields"]] == ["ratePerSecond"]
 
 
 @pytest.mark.parametrize(

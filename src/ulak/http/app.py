@@ -58,7 +58,7 @@ class Door:
         self.api.include_router(health.router(self.ulak, self.guard, self.meter, sampler))
         self.api.include_router(key_routes.router(self.ulak, self.ring))
         self.api.include_router(database.router(self.ulak, sampler))
-        rooms = [room(self.ulak) for room in ROOMS]
+        self._rooms = rooms = [room(self.ulak) for room in ROOMS]
         for room in rooms:
             for router in room.routers:
                 self.api.include_router(router)
@@ -81,6 +81,8 @@ class Door:
             yield
         finally:
             watch.cancel()
+            for room in self._rooms:
+                room.close()
 
     async def _watch_keys(self) -> None:
         """Another process may make or revoke keys in a shared store."""

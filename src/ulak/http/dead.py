@@ -11,7 +11,7 @@ from fastapi import APIRouter, Body, Depends, Query
 from pydantic import AwareDatetime, Field
 
 from ulak.app import Ulak
-from ulak.errors import Error, Invalid
+from ulak.errors import Conflict, Error, Invalid
 from ulak.http.caller import Caller, Needs
 from ulak.http.hot import Routes
 from ulak.http.jobs import Kind, Limit
@@ -28,6 +28,7 @@ sql = Queries(__package__)
 
 PAGE_BYTES = 8 * 1024 * 1024  # of payloads; decoded, masked and written they need many times that
 MOST_IDS = 1000
+LEAST_RATE = 0.01  # a second; a redrive that never ends would keep all others out
 May = Annotated[Caller, Depends(Needs("jobs"))]
 Text = Annotated[str | None, Query(max_length=200)]
 Instant = Annotated[AwareDatetime | None, Query()]
@@ -51,7 +52,7 @@ class RedriveRequest(View):
     died_before: AwareDatetime | None = None
     died_after: AwareDatetime | None = None
     dry_run: bool = False
-    rate_per_second: Annotated[float | None, Field(gt=0, le=10_000)] = None
+    rate_per_second: Annotated[float | None, Field(ge=LEAST_RATE, le=10_000)] = None
 
 
 class RedriveView(View):
@@ -63,13 +64,43 @@ class RedriveView(View):
     continues: bool = False
 
 
+class SlowRedrive:
+    """The redrive at a rate that goes on after its answer: one at a time, so that the rate is what was asked for."""
+
+    def __init__(self, ulak: Ulak) -> None:
+        self._ulak = ulak
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, wanted: Filter, rate: float) -> None:
+        if self._task is not None and not self._task.done():
+            raise Conflict("a redrive at a rate is under way already; try again when it has ended, or without a rate")
+        self._task = asyncio.create_task(self._run(wanted, rate), name="ulak-redrive")
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self, wanted: Filter, rate: float) -> None:
+        went = 0
+        try:
+            async for _ in self._ulak.jobs.redrive_all(wanted, rate_per_second=rate):
+                went += 1
+        except Error as error:
+            log.warning("redrive_stopped", redriven=went, error=str(error))
+        except asyncio.CancelledError:
+            log.warning("redrive_stopped", redriven=went, error="this Ulak is stopping")
+            raise
+        else:
+            log.info("redrive_ended", redriven=went)
+
+
 def routes(ulak: Ulak) -> Routes:
-    return Routes(routers=(_router(ulak),))
+    slow = SlowRedrive(ulak)
+    return Routes(routers=(_router(ulak, slow),), close=slow.cancel)
 
 
-def _router(ulak: Ulak) -> APIRouter:
+def _router(ulak: Ulak, slow: SlowRedrive) -> APIRouter:
     router = APIRouter(prefix="/api/dead", tags=["dead letters"])
-    redrives: set[asyncio.Task[None]] = set()
 
     @router.get("", summary="List dead letters")
     async def list_dead(
@@ -95,7 +126,10 @@ def _router(ulak: Ulak) -> APIRouter:
 
     @router.post("/redrive", summary="Send dead letters again")
     async def redrive(_: May, asked: RedriveRequest) -> RedriveView:
-        """They keep their ids and get fresh attempts. A dry run only says which would go."""
+        """They keep their ids and get fresh attempts. A dry run only says which would go.
+
+        With a rate the answer comes first. One such redrive goes at a time; another meanwhile is a conflict.
+        """
         if asked.ids:
             return await _redrive_ids(ulak, [number(one, "dead letter") for one in asked.ids], dry_run=asked.dry_run)
         wanted = _wanted(asked)
@@ -104,9 +138,7 @@ def _router(ulak: Ulak) -> APIRouter:
             return RedriveView(matched=matched, redriven=0, ids=list(map(str, first)))
         if asked.rate_per_second is None:
             return _answer(matched, [one async for one in ulak.jobs.redrive_all(wanted)])
-        task = asyncio.create_task(_redrive_slowly(ulak, wanted, asked.rate_per_second), name="ulak-redrive")
-        redrives.add(task)
-        task.add_done_callback(redrives.discard)
+        slow.start(wanted, asked.rate_per_second)
         return RedriveView(matched=matched, redriven=0, ids=list(map(str, first)), continues=True)
 
     @router.put("/{id}/payload", summary="Replace a dead letter's payload", status_code=204)
@@ -164,14 +196,3 @@ async def _redrive_ids(ulak: Ulak, ids: list[int], *, dry_run: bool) -> RedriveV
 
 def _answer(matched: int, went: list[int]) -> RedriveView:
     return RedriveView(matched=matched, redriven=len(went), ids=list(map(str, went[:MOST_IDS])))
-
-
-async def _redrive_slowly(ulak: Ulak, wanted: Filter, rate: float) -> None:
-    went = 0
-    try:
-        async for _ in ulak.jobs.redrive_all(wanted, rate_per_second=rate):
-            went += 1
-    except Error as error:
-        log.warning("redrive_stopped", redriven=went, error=str(error))
-    else:
-        log.info("redrive_ended", redriven=went)

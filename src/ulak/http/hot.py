@@ -50,10 +50,11 @@ class HotRoute:
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """What a room adds to the door."""
+    """What a room adds to the door. `close` ends what its requests have left running, when the door closes."""
 
     hot: tuple[HotRoute, ...] = ()
     routers: tuple[APIRouter, ...] = ()
+    close: Callable[[], None] = lambda: None
 
 
 async def read_body(receive: Receive) -> bytes:
