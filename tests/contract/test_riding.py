@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from tests.contract.bench import Bench
+from ulak.spine.job import SUSPECT_LEVEL
 from ulak.spine.outcome import Retry
+from ulak.spine.rescue import RESCUE, Lost
 from ulak.spine.store import Line, Verb
 
 
@@ -48,6 +50,17 @@ async def test_what_was_taken_along_wakes_nobody(bench: Bench):
     await bench.promote_due()
     assert len((await ride).leases) == 1
     assert bench.ears.ready == set()
+
+
+async def test_a_rider_leaves_the_suspects_and_their_wake_up_to_others(bench: Bench):
+    lost = await bench.add()
+    await bench.claim()
+    bench.ears.ready.clear()
+    ride = bench.ride()
+    await bench.store.submit(RESCUE, Lost(bench.store.owner, poison_deaths=3))
+    assert ids_of(await ride) == []
+    assert ("mail", SUSPECT_LEVEL) in bench.ears.ready
+    assert [lease.id for lease in await bench.claim_suspects()] == [lost]
 
 
 async def test_the_next_of_a_key_is_claimed_by_the_commit_that_frees_its_slot(bench: Bench):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ulak.spine.budget import refund, spend
 from ulak.spine.event import told
-from ulak.spine.job import Lease, Priority, Word
+from ulak.spine.job import SUSPECT_LEVEL, Lease, Priority, Word
 from ulak.spine.query import Queries
 from ulak.spine.settle import finish_expired
 from ulak.spine.store import Line, Tx, Verb
@@ -138,7 +138,8 @@ class Claimer:
         """Claim at the levels where this transaction has made something ready, whatever those of the demand are."""
         hot: defaultdict[str, list[int]] = defaultdict(list)
         for kind, prio in sorted(tx.buffers.ready):
-            hot[kind].append(prio)
+            if prio != SUSPECT_LEVEL:  # suspects have a claim of their own, whose taker must still be woken
+                hot[kind].append(prio)
         wants = (replace(want, levels=tuple(hot[want.kind])) for want in demand.wants if want.kind in hot)
         return self.claim(tx, replace(demand, wants=tuple(wants)))
 
