@@ -1,1 +1,1 @@
-DELETE FROM dead WHERE id = ANY(ARRAY(SELECT id FROM dead WHERE died_at < :before ORDER BY id LIMIT :n))
+DELETE FROM dead WHERE id = ANY(ARRAY(SELECT id FROM dead WHERE id < :oldest_id AND died_at < :before ORDER BY id LIMIT :n))
