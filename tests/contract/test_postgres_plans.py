@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 import re
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,11 @@ import pytest
 
 import ulak
 from tests.contract.bench import Bench, sql
+from ulak.http.hold import hold_all, let_go
+from ulak.spine.outcome import Retry
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
+from ulak.spine.timers import promote_due
 from ulak.stores.postgres_arrays import packers
 from ulak.stores.postgres_session import _SETTINGS
 from ulak.stores.postgres_tx import PostgresTx
@@ -78,13 +82,13 @@ STATEMENTS: dict[str, dict[str, Any]] = {
     "claim_jobs": CLAIM,
     "finish_jobs": {"id": LEASED, "epoch": [1] * 100, "done": [1] * 100, "now": 5},
     "read_leased": {"ids": LEASED},
-    "find_due": {"until": 1_000_000, "n": 100},
+    "find_due": {"until": 1_000_000, "n": 100, "floor": 0},
     "read_owned": {"owner": 7, "n": 100},
     "find_unique": {"kind": "mail", "keys": ["u"]},
     "find_occupied": {"keys": ["k"]},
     "find_behind": {"keys": ["k"]},
     "find_stranded": {"after": "", "n": 100},
-    "next_due": {},
+    "next_due": {"floor": 0},
 }
 
 
@@ -111,17 +115,83 @@ async def test_a_claim_does_not_walk_over_what_an_old_snapshot_keeps(opened, dat
             await bench.offer(*[bench.row() for _ in range(4000)])
             for _ in range(30):
                 await bench.settle(await bench.claim(room=100))
-            with_floor = await _entries_walked(bench, None)
-            without = await _entries_walked(bench, 0)
+            with_floor = await _entries_walked(bench, "job_ready", _claim_above, None)
+            without = await _entries_walked(bench, "job_ready", _claim_above, 0)
     assert with_floor < 200
     assert without > 3000
 
 
-async def _entries_walked(bench: Bench, floor: int | None) -> int:
-    """How many index entries a claim of a hundred goes over."""
-    before = await _entries_read(bench)
-    await bench.store.write(_claim_above, floor)
-    return await _entries_read(bench) - before
+async def test_a_look_at_the_timers_does_not_walk_over_what_an_old_snapshot_keeps(opened, database):
+    async with opened(database) as bench:
+        with psycopg.connect(database) as holder:
+            holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            holder.execute("SELECT count(*) FROM job")
+            await _fire_timers(bench, 3000)
+            with_floor = await _entries_walked(bench, "job_due", promote_due)
+            bench.store._floors.reset()
+            without = await _entries_walked(bench, "job_due", promote_due)
+    assert with_floor < 20
+    assert without > 3000
+
+
+async def _fire_timers(bench: Bench, number: int) -> None:
+    soon, later = bench.clock.now() + 1000, bench.clock.now() + 60_000
+    await bench.offer(*[bench.row(due_at=soon) for _ in range(number)], bench.row(due_at=later))
+    bench.clock.advance(1)
+    while await bench.promote_due() != later:
+        pass
+    assert len(await bench.claim(room=number + 1)) == number
+
+
+async def test_a_timer_below_the_floor_lowers_it_whoever_commits_it(opened, database):
+    """Each of them is earlier than the one before, which the floor is at."""
+    async with opened(database) as bench, opened(database) as other:
+        times = [bench.clock.now() + seconds * 1000 for seconds in (50, 40, 30, 20)]
+        await bench.add(due_at=times[0])
+        assert await bench.promote_due() == times[0]
+        await bench.add(due_at=times[1])
+        assert await bench.promote_due() == times[1]
+        await other.add(due_at=times[2])
+        await bench.ears.until(lambda: bench.ears.due_at == times[2])
+        assert await bench.promote_due() == times[2]
+        await other.add()
+        await bench.settle(await bench.claim(), Retry(after_seconds=20), resume_at=times[3])
+        assert await bench.promote_due() == times[3]
+        bench.clock.advance(60)
+        assert await bench.promote_due() is None
+        assert len(await bench.claim()) == 4
+
+
+async def test_a_timer_of_which_no_word_has_come_waits_no_longer_than_for_the_next_reset(opened, database):
+    async with opened(database) as bench:
+        assert await bench.promote_due() is None
+        soon, later = bench.clock.now() + 1000, bench.clock.now() + 60_000
+        await bench.add(due_at=later)
+        with psycopg.connect(database, autocommit=True) as silent:
+            silent.execute("UPDATE job SET due_at = %s", (soon,))
+        assert await bench.promote_due() is None
+        bench.clock.advance(1)
+        await bench.store.tend()
+        assert await bench.promote_due() is None
+        assert len(await bench.claim()) == 1
+
+
+async def test_held_work_that_is_let_go_is_found_at_its_true_time_however_long_past(opened, database):
+    async with opened(database) as bench:
+        identifier = await bench.add()
+        await bench.store.write(hold_all, bench.store.owner, 3)
+        bench.clock.advance(60)
+        assert (await bench.promote_due() or 0) > bench.clock.now()
+        await bench.store.write(let_go)
+        assert await bench.promote_due() is None
+        assert [lease.id for lease in await bench.claim()] == [identifier]
+
+
+async def _entries_walked(bench: Bench, index: str, unit: Callable[..., Any], *args: Any) -> int:
+    """How many entries of an index a unit goes over."""
+    before = await _entries_read(bench, index)
+    await bench.store.write(unit, *args)
+    return await _entries_read(bench, index) - before
 
 
 def _claim_above(tx: Tx, floor: int | None) -> None:
@@ -132,14 +202,14 @@ def _claim_above(tx: Tx, floor: int | None) -> None:
     assert len(rows) == 100
 
 
-async def _entries_read(bench: Bench) -> int:
+async def _entries_read(bench: Bench, index: str) -> int:
     def ask(tx: Tx, statement: str) -> Any:
         assert isinstance(tx, PostgresTx)
         return tx._cursor.execute(statement.encode()).fetchall()[0][0]
 
     await bench.store.write(ask, "SELECT pg_stat_force_next_flush()")
     return int(
-        await bench.store.write(ask, "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'job_ready'")
+        await bench.store.write(ask, f"SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = '{index}'")
     )
 
 

@@ -144,6 +144,14 @@ class Tx(ABC):
     def claim(self, owner: int, kind: str, prio: int, limit: int) -> list[Lease]:
         """Lease up to so many ready jobs of a level to an owner, oldest first."""
 
+    def due_floor(self) -> int:
+        """Up to this instant no timer waits, as far as is known; taken before a look, which need not go below it."""
+        return 0
+
+    def note_next_due(self, due_at: int | None) -> None:
+        """What a look has found to be the first timer that waits; None when there is none."""
+        return
+
     @abstractmethod
     def lock_keys(self, keys: Sequence[str]) -> None:
         """Hold the given keys until the commit, where more than one writer is possible."""

@@ -63,18 +63,19 @@ def spare_of(demand: Demand, held: Iterable[Sorts], expected: Iterable[Sorts] = 
 
 def promote_due(tx: Tx) -> int | None:
     """Make a slice of due jobs ready; answers the next deadline, which may be in the past when more are due."""
-    _make_ready(tx, tx.all(sql.find_due, until=tx.now, n=SLICE))
-    return _next_due(tx)
+    floor = tx.due_floor()
+    _make_ready(tx, tx.all(sql.find_due, until=tx.now, n=SLICE, floor=floor))
+    return _next_due(tx, floor)
 
 
 def look_ahead(tx: Tx, spare: Spare) -> Look:
     """Make a slice of due jobs ready, and where there are places to spare also what is due soon."""
-    until = tx.now + AHEAD_MILLIS
-    found = tx.all(sql.find_due, until=until, n=SLICE)
+    until, floor = tx.now + AHEAD_MILLIS, tx.due_floor()
+    found = tx.all(sql.find_due, until=until, n=SLICE, floor=floor)
     due = [row for row in found if row[7] <= tx.now]
     soon = _due_soon(found[len(due) :], spare)
     _make_ready(tx, due + soon)
-    again_at = _next_due(tx)
+    again_at = _next_due(tx, floor)
     if again_at is not None and again_at > until:
         again_at -= SLACK_MILLIS
     elif again_at is not None:  # a slice was not enough, or it has to wait for its time, and others must not with it
@@ -83,9 +84,11 @@ def look_ahead(tx: Tx, spare: Spare) -> Look:
     return Look(again_at, [(row[0], row[7], row[1]) for row in soon])
 
 
-def _next_due(tx: Tx) -> int | None:
-    following = tx.one(sql.next_due)
-    return following[0] if following else None
+def _next_due(tx: Tx, floor: int) -> int | None:
+    following = tx.one(sql.next_due, floor=floor)
+    due_at = following[0] if following else None
+    tx.note_next_due(due_at)
+    return due_at
 
 
 def _due_soon(found: list[tuple[Any, ...]], spare: Spare) -> list[tuple[Any, ...]]:

@@ -21,7 +21,7 @@ from ulak.stores.postgres_address import without_secrets
 from ulak.stores.postgres_check import check_place
 from ulak.stores.postgres_clock import DatabaseClock
 from ulak.stores.postgres_credits import Credits
-from ulak.stores.postgres_floors import Floors
+from ulak.stores.postgres_floors import TIMERS, Floors
 from ulak.stores.postgres_herald import Herald
 from ulak.stores.postgres_loans import Loans
 from ulak.stores.postgres_member import RECOUNT_LOCK, Member
@@ -244,6 +244,8 @@ class PostgresStore:
         """On the herald's thread: another process has committed."""
         for kind, prio, lowest in word.ready:
             self._floors.lower((kind, prio), lowest)
+        if word.due_at is not None:
+            self._floors.lower(TIMERS, word.due_at)
         self._credits.ask_again(word.room)
         if word.events and self._relay.leads:
             self._relay.wake()

@@ -1,7 +1,8 @@
-"""Floors of the claim: up to which id nothing of a level is ready, so that a claim does not walk over what is gone.
+"""Floors: up to which id nothing of a level is ready, and up to which instant no timer waits.
 
-Jobs that were claimed stay in the index until vacuum may remove them, and that may not happen while somebody holds an
-old snapshot. A floor that is too high only delays a job until the next reset, a second later.
+Jobs that were claimed and timers that have fired stay in the index until vacuum may remove them, and that may not
+happen while somebody holds an old snapshot: without a floor, every claim and every look at the timers would walk over
+them. A floor that is too high only delays a job until the next reset, a second later.
 """
 
 from __future__ import annotations
@@ -9,6 +10,10 @@ from __future__ import annotations
 import threading
 
 Level = tuple[str, int]
+
+# The timers' own level, which no kind has. Its floor is an instant instead of an id.
+TIMERS: Level = ("", -1)
+NO_TIMER = 1 << 62  # the floor when none waits: beyond any due time
 
 
 class Floors:
@@ -18,19 +23,19 @@ class Floors:
         self._lock = threading.Lock()
 
     def begin(self, level: Level) -> int:
-        """The floor for a claim that begins now."""
+        """The floor for a claim, or a look at the timers, that begins now."""
         with self._lock:
             self._claiming[level] = None
             return self._floors.get(level, 0)
 
     def raise_to(self, level: Level, identifier: int) -> None:
-        """A claim has committed; everything up to this id was taken, apart from what came in meanwhile."""
+        """A claim has committed; nothing is left up to this id (or instant), apart from what came in meanwhile."""
         with self._lock:
             lowered = self._claiming.pop(level, None)
             self._floors[level] = identifier if lowered is None else min(identifier, lowered)
 
     def lower(self, level: Level, identifier: int) -> None:
-        """A job with this id has become ready; 0 when the id is not known."""
+        """A job with this id has become ready, or is due at this instant; 0 when that is not known."""
         below = max(identifier - 1, 0)
         with self._lock:
             if level in self._floors:

@@ -19,7 +19,7 @@ from ulak.spine.query import Queries
 from ulak.spine.store import Tx
 from ulak.stores.postgres_clock import DatabaseClock
 from ulak.stores.postgres_credits import Credits
-from ulak.stores.postgres_floors import Floors
+from ulak.stores.postgres_floors import TIMERS, Floors
 from ulak.stores.postgres_member import Member
 from ulak.stores.postgres_tx import Contended, PostgresTx
 from ulak.stores.postgres_wires import FIRST_PAUSE_SECONDS, Connection, Wires
@@ -184,6 +184,8 @@ class PostgresSession:
             self._floors.raise_to(level, highest)
         for level, identifier in tx.buffers.lowest.items():
             self._floors.lower(level, identifier)
+        if tx.buffers.due_at is not None:
+            self._floors.lower(TIMERS, tx.buffers.due_at)
 
     def rollback(self) -> None:
         if not self._connection.closed:

@@ -17,7 +17,7 @@ from ulak.spine.query import Queries, Query
 from ulak.spine.store import S, Tx
 from ulak.stores.postgres_arrays import packers
 from ulak.stores.postgres_credits import Credits
-from ulak.stores.postgres_floors import Floors, Level
+from ulak.stores.postgres_floors import NO_TIMER, TIMERS, Floors, Level
 
 sql = Queries("ulak.spine")
 
@@ -203,6 +203,18 @@ class PostgresTx(Tx):
         if leases:
             self.taken[(kind, prio)] = max(leases[-1].id, self.taken.get((kind, prio), 0))
         return leases
+
+    # Timers
+
+    def due_floor(self) -> int:
+        # As with a claim: what this transaction itself has deferred may lie below what the others know.
+        own = self.buffers.due_at
+        floor = self._floors.begin(TIMERS)
+        floor = floor if own is None else min(floor, own - 1)
+        return floor if floor > 0 else -NO_TIMER  # unknown: a time before 1970 is one, too
+
+    def note_next_due(self, due_at: int | None) -> None:
+        self.taken[TIMERS] = NO_TIMER if due_at is None else due_at - 1
 
     # Room
 
