@@ -7,6 +7,8 @@ import re
 import pytest
 
 from tests.contract.bench import Bench, sql
+from ulak.spine.breaker import Breaker, load_breakers, save_breakers
+from ulak.spine.pruner import BREAKER_MILLIS, PRUNE, Ages
 from ulak.spine.query import Query
 from ulak.spine.store import Tx
 
@@ -25,3 +27,13 @@ async def test_the_pruner_goes_along_the_ids_up_to_the_oldest_that_stay(bench: B
     assert re.search(r"rowid<\?|Index Cond: \(\(?id < ", plan), plan
     assert "SCAN" not in plan
     assert "Seq Scan" not in plan
+
+
+async def test_a_breaker_that_nobody_has_used_for_a_day_is_removed(bench: Bench):
+    now = bench.clock.now()
+    ages = {"unused": BREAKER_MILLIS + 1, "rested": BREAKER_MILLIS, "open": -5000}
+    kept = [Breaker(name, "open", 10, 1, now - age) for name, age in ages.items()]
+    await bench.store.write(save_breakers, kept)
+    pruned = await bench.store.submit(PRUNE, Ages(BREAKER_MILLIS, BREAKER_MILLIS, BREAKER_MILLIS))
+    assert pruned["breaker"] == 1
+    assert [one.destination for one in await bench.store.read(load_breakers)] == ["open", "rested"]

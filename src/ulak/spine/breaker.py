@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Literal
 
 from ulak.clock import to_datetime
@@ -19,7 +20,7 @@ sql = Queries(__package__)
 
 BreakerState = Literal["closed", "open", "half-open"]
 
-# A destination that nobody has used for long is forgotten; the newest are kept.
+# Of more destinations than these, the one that was not used for longest is forgotten; an open one only if all are.
 REMEMBERED = 10_000
 
 # A trial may take so long before the next one is let through, and others ask so often whether it is over.
@@ -89,13 +90,15 @@ class Breakers:
     """The breakers of one process. Changes of state are handed to `changed`, to be kept and shown."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Breaker] = {}
+        # Both with the one that was used last at the end.
+        self._closed: dict[str, Breaker] = {}
+        self._stopping: dict[str, Breaker] = {}
         self._missed: dict[str, Breaker] = {}
         self.changed: list[Breaker] = []
 
     def admit(self, destination: str, now: int) -> Breaker | None:
         """None when a job may go; otherwise the breaker that stops it."""
-        known = self._known.get(destination)
+        known = self._find(destination)
         if known is None:
             return None
         after, may_go = admit(known, now)
@@ -103,30 +106,41 @@ class Breakers:
         return None if may_go else after
 
     def succeeded(self, destination: str) -> None:
-        known = self._known.get(destination)
+        known = self._find(destination)
         if known is not None and (known.failures or known.state != "closed"):
             self._keep(known, succeeded(known))
-            del self._known[destination]
+            del self._closed[destination]
 
     def failed(self, destination: str, policy: BreakerPolicy, now: int) -> None:
-        known = self._known.get(destination) or Breaker(destination)
+        known = self._find(destination) or Breaker(destination)
         self._keep(known, failed(known, policy, now))
-        if len(self._known) > REMEMBERED:
-            del self._known[next(iter(self._known))]
+        if len(self._closed) + len(self._stopping) > REMEMBERED:
+            self._take_out(next(name for name in chain(self._closed, self._stopping) if name != destination))
+
+    def _find(self, destination: str) -> Breaker | None:
+        return self._stopping.get(destination) or self._closed.get(destination)
 
     def _keep(self, before: Breaker, after: Breaker) -> None:
-        self._known[after.destination] = after
+        self._put(after)
         if before.state != after.state:
             self.changed.append(after)
 
+    def _put(self, breaker: Breaker) -> None:
+        self._take_out(breaker.destination)
+        apart = self._closed if breaker.state == "closed" else self._stopping
+        apart[breaker.destination] = breaker
+
+    def _take_out(self, destination: str) -> Breaker | None:
+        return self._stopping.pop(destination, None) or self._closed.pop(destination, None)
+
     def reset(self, destination: str) -> bool:
-        found = self._known.pop(destination, None)
+        found = self._take_out(destination)
         if found is not None and found.state != "closed":
             self.changed.append(Breaker(destination))
         return found is not None
 
     def stopping(self) -> list[Breaker]:
-        return [breaker for breaker in self._known.values() if breaker.state != "closed"]
+        return list(self._stopping.values())
 
     def compare(self, kept: list[Breaker]) -> list[str]:
         """Forget those that another process has closed: their rows are gone. Answers which.
@@ -138,14 +152,16 @@ class Breakers:
         self._missed = {one.destination: one for one in self.stopping() if one.destination not in rows}
         closed = [name for name, breaker in self._missed.items() if before.get(name) is breaker]
         for destination in closed:
-            del self._known[destination], self._missed[destination]
+            del self._stopping[destination], self._missed[destination]
         return closed
 
     def load(self, rows: list[Breaker]) -> None:
-        self._known.update({breaker.destination: breaker for breaker in rows})
+        """At the start: those that were used last, if there are too many."""
+        for breaker in sorted(rows, key=lambda one: one.until_millis)[-REMEMBERED:]:
+            self._put(breaker)
 
     def all(self) -> list[Breaker]:
-        return list(self._known.values())
+        return [*self._closed.values(), *self._stopping.values()]
 
 
 def save_breakers(tx: Tx, changed: list[Breaker]) -> None:

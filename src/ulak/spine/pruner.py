@@ -1,4 +1,4 @@
-"""The pruner: removes history by age, events in whole blocks, a bounded slice at a time."""
+"""The pruner: removes history by age, events in whole blocks, breakers nobody uses; a bounded slice at a time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ sql = Queries(__package__)
 
 SLICE = 1000
 PAUSE_SECONDS = 60.0
+# A breaker whose time was over so long ago has had no job since: one that comes now starts afresh.
+BREAKER_MILLIS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ def prune(tx: Tx, ages: Ages) -> dict[str, int]:
         "past": _prune_jobs(tx, sql.prune_past, tx.now - ages.history),
         "event_block": tx.run(sql.prune_blocks, before=tx.now - ages.events, n=SLICE),
         "dead": _prune_jobs(tx, sql.prune_dead, tx.now - ages.dead),
+        "breaker": tx.run(sql.prune_breakers, before=tx.now - BREAKER_MILLIS, n=SLICE),
     }
 
 

@@ -122,6 +122,40 @@ def test_only_changes_of_state_are_told_and_the_oldest_are_forgotten(monkeypatch
     assert [one.state for one in breakers.changed] == ["open"] * 10
 
 
+def names(breakers):
+    return {one.destination for one in breakers.all()}
+
+
+def test_the_destination_that_was_not_used_for_longest_is_forgotten(monkeypatch):
+    monkeypatch.setattr("ulak.spine.breaker.REMEMBERED", 3)
+    breakers = Breakers()
+    for name in ("shop", "bank", "mill"):
+        breakers.failed(name, POLICY, 0)
+    assert breakers.admit("shop", 0) is None
+    breakers.failed("port", POLICY, 0)
+    assert names(breakers) == {"shop", "mill", "port"}
+
+
+def test_an_open_breaker_is_forgotten_only_when_all_others_are_open_too(monkeypatch):
+    monkeypatch.setattr("ulak.spine.breaker.REMEMBERED", 2)
+    breakers = opened("shop")
+    for name in ("bank", "mill", "port"):
+        breakers.failed(name, POLICY, 0)
+        assert names(breakers) == {"shop", name}
+    for _ in range(2):
+        breakers.failed("port", POLICY, 0)
+    assert breakers.admit("shop", 1) is not None  # asked for in vain, but used
+    breakers.failed("quay", POLICY, 0)
+    assert names(breakers) == {"shop", "quay"}
+
+
+def test_of_too_many_kept_breakers_those_that_were_used_last_are_loaded(monkeypatch):
+    monkeypatch.setattr("ulak.spine.breaker.REMEMBERED", 2)
+    breakers = Breakers()
+    breakers.load([Breaker(f"shop-{until}", "open", 3, 1, until) for until in (3, 1, 2)])
+    assert names(breakers) == {"shop-2", "shop-3"}
+
+
 # Shares
 
 
