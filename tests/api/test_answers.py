@@ -132,6 +132,7 @@ async def test_what_fastapi_refuses_has_the_same_shape(shared):
         (b'{"kind": 1}', "kind"),
         (b'{"kind": "a", "slots": 0}', "slots"),
         (b'{"kind": "a", "dueAt": "2027-01-01T00:00:00"}', "dueAt"),
+        (b'{"kind": "a", "dueAt": "9999-01-01T00:00:00Z"}', "dueAt"),
         (b'{"kind": "a", "colour": 1}', "colour"),
         (b'{"kind": "a", "delaySeconds": 1e300}', "delaySeconds"),
         (b'{"kind": "a", "delaySeconds": 1, "dueAt": "2027-01-01T00:00:00Z"}', "delaySeconds"),

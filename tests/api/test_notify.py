@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.api.serving import serving
+from ulak.clock import to_datetime
 
 SMS = {"notificationType": "SMS", "recipient": "+905551112233", "body": "Hello"}
 QUICK = {f"channels.{name}.simulated_delay_seconds": 0 for name in ("email", "sms", "push")}
@@ -76,6 +77,7 @@ WRONG = [
     ({**SMS, "body": 5, "recipient": [], "colour": "red"}, {"body", "recipient", "colour"}),
     ({**SMS, "metadata": []}, {"metadata"}),
     ({**SMS, "sendAt": "tomorrow"}, {"sendAt"}),
+    ({**SMS, "sendAt": "9999-01-01T00:00:00Z"}, {"sendAt"}),
     ([], {""}),
     ("text", {""}),
     (None, {""}),
@@ -213,14 +215,15 @@ async def test_listing_filters_and_pages():
         made = [(await served.post("/api/notifications", SMS)).body["id"] for _ in range(5)]
         for identifier in made:
             await ended(served, identifier)
-        later = {**SMS, "notificationType": "PUSH", "sendAt": "2090-01-01T00:00:00Z"}
+        send_at = f"{to_datetime(served.ulak.clock.now() + 3_600_000):%Y-%m-%dT%H:%M:%SZ}"
+        later = {**SMS, "notificationType": "PUSH", "sendAt": send_at}
         made.append((await served.post("/api/notifications", later)).body["id"])
         page = (await served.get("/api/notifications?limit=4")).body
         rest = (await served.get(f"/api/notifications?limit=4&before={page['nextBefore']}")).body
         assert [item["id"] for item in [*page["items"], *rest["items"]]] == made[::-1]
         assert rest["nextBefore"] is None
         scheduled = (await served.get("/api/notifications?status=SCHEDULED")).body["items"]
-        assert [(item["id"], item["sendAt"]) for item in scheduled] == [(made[5], "2090-01-01T00:00:00Z")]
+        assert [(item["id"], item["sendAt"]) for item in scheduled] == [(made[5], send_at)]
         assert len((await served.get("/api/notifications?notificationType=SMS&status=DELIVERED")).body["items"]) == 5
 
 

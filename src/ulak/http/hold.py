@@ -16,7 +16,7 @@ from ulak.spine.store import Tx
 sql = Queries(__package__)
 spine_sql = Queries("ulak.spine")
 
-HOLD_MILLIS = 100_000_000_000_000  # about 3,170 years: no true due time comes near
+HOLD_MILLIS = 100_000_000_000_000  # about 3,170 years: a true due time is at most ten from when it was given
 SLICE = 1000
 
 

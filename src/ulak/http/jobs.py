@@ -24,7 +24,7 @@ _PRIORITY = {level.name: level for level in Priority}
 
 
 class JobRequest(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """A job of any kind. Give either `delaySeconds` or `dueAt`; instants carry their time zone."""
+    """A job of any kind. Give `delaySeconds` or `dueAt`, both at most ten years; instants carry their time zone."""
 
     kind: Text
     payload: Any = None

@@ -25,7 +25,7 @@ from ulak.spine.admission import Gate
 from ulak.spine.cancel import CANCEL
 from ulak.spine.dead_letters import REDRIVE
 from ulak.spine.enqueue import ENQUEUE_ONE
-from ulak.spine.form import MOST_PAYLOAD_BYTES
+from ulak.spine.form import MOST_PAYLOAD_BYTES, soon_enough
 from ulak.spine.job import READY, Row
 from ulak.spine.store import Store
 
@@ -159,7 +159,7 @@ class Notify:
             slots,
             None,
             PRIORITIES[request.priority or "NORMAL"],
-            now if request.send_at is None else to_millis(request.send_at),
+            now if request.send_at is None else soon_enough("sendAt", request.send_at, now),
             READY,
             now,
             None if request.expires_at is None else to_millis(request.expires_at),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, get_args
 
@@ -146,9 +147,20 @@ def is_kind(kind: object) -> bool:
 
 
 def _due_at(job: NewJob, now: int) -> int:
-    if job.due_at is not None:
-        return given_millis("due_at", job.due_at)
-    return now if job.delay_seconds is None else now + round(job.delay_seconds * 1000)
+    if job.due_at is None:
+        return now if job.delay_seconds is None else now + round(job.delay_seconds * 1000)
+    return soon_enough("due_at", job.due_at, now)
+
+
+def soon_enough(name: str, instant: datetime, now: int) -> int:
+    """When to begin, at most ten years from now: times far beyond are those of jobs that are held after a restore."""
+    due_at = given_millis(name, instant)
+    if due_at > now + MOST_DELAY_SECONDS * 1000:
+        raise Invalid(
+            f"{name} must be at most ten years from now; given: {instant.isoformat()}",
+            fields=[(name, "must be at most ten years from now")],
+        )
+    return due_at
 
 
 def to_json(value: Any, whose: str, what: str = "payload") -> bytes:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ulak import Backoff, BreakerPolicy, Conflict, Invalid, NewJob, Priority
-from ulak.clock import to_millis
+from ulak.clock import to_datetime, to_millis
 from ulak.ids import Ids
 from ulak.spine.cron import CronEntry
 from ulak.spine.form import MOST_JOBS, MOST_PAYLOAD_BYTES, to_row, to_rows
@@ -19,6 +19,7 @@ from ulak.spine.handler import Handler, Handlers
 from ulak.spine.query import Queries
 
 NOW = 1_800_000_000_000
+LATEST = to_datetime(NOW) + timedelta(days=3650)
 
 
 def row(**options):
@@ -49,6 +50,7 @@ def test_what_is_no_list_of_jobs_is_refused_by_name(jobs):
 
 def test_a_delay_and_an_instant_say_when():
     assert row(delay_seconds=1.5).due_at == NOW + 1500
+    assert row(due_at=LATEST).due_at == row(delay_seconds=3650 * 86_400).due_at
     assert row(due_at=datetime(2027, 1, 15, 8, tzinfo=UTC)).due_at == to_millis(datetime(2027, 1, 15, 8, tzinfo=UTC))
 
 
@@ -72,6 +74,8 @@ def test_a_delay_and_an_instant_say_when():
         ({"delay_seconds": float("inf")}, "delay_seconds"),
         ({"delay_seconds": 1, "due_at": datetime(2027, 1, 1, tzinfo=UTC)}, "delay_seconds"),
         ({"due_at": datetime(2027, 1, 1)}, "due_at"),
+        ({"due_at": LATEST + timedelta(milliseconds=1)}, "due_at"),
+        ({"due_at": datetime.max.replace(tzinfo=UTC)}, "due_at"),
         ({"expires_at": datetime(2027, 1, 1)}, "expires_at"),
         ({"payload": object()}, "payload"),
         ({"payload": "\ud800"}, "payload"),
