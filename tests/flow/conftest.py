@@ -20,6 +20,7 @@ from ulak.clock import ManualClock
 from ulak.settings import Settings
 
 PATIENCE_SECONDS = 60
+HANG_SECONDS = 30
 HERE = Path(__file__).parent
 
 
@@ -103,6 +104,12 @@ class Recorder:
         if isinstance(answer, BaseException):
             raise answer
         return answer
+
+    async def until(self, number: int) -> None:
+        """Until it has seen so many jobs, which the worker has to bring by itself."""
+        async with asyncio.timeout(HANG_SECONDS):
+            while len(self.jobs) < number:
+                await asyncio.sleep(0)
 
     @property
     def payloads(self) -> list[Any]:

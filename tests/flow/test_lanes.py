@@ -108,19 +108,23 @@ def test_a_handler_that_does_not_fit_its_lane_is_refused_at_once(make):
 async def test_blocking_and_async_handlers_do_not_wait_for_each_other(make, recorder):
     ulak = make(worker={"threads": 1})
     release = threading.Event()
+    finished = []
 
     @ulak.handles("file.read", lane="thread")
     def read(_):
         release.wait(10)
+        finished.append(1)
 
     recorder.on(ulak, "mail.send")
     async with ulak:
         await ulak.enqueue_many([NewJob("file.read")] * 3)
         await ulak.enqueue_many([NewJob("mail.send", n) for n in range(10)])
-        while len(recorder.jobs) < 10:
-            await asyncio.sleep(0)
+        await recorder.until(10)
+        assert finished == []
         release.set()
         await drain(ulak)
+        assert (await ulak.jobs.tally())["mail.send"]["done"] == 10
+    assert len(finished) == 3
 
 
 @pytest.mark.parametrize("error", [StopIteration(), SystemExit(2)], ids=repr)

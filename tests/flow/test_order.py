@@ -122,12 +122,14 @@ async def test_a_kind_that_waits_for_its_rate_goes_on_while_another_kind_is_neve
             await ulak.enqueue("a.flood")
 
     async with ulak:
+        began = ulak.clock.now()
         await ulak.enqueue_many([NewJob("a.flood")] * 20)
         await ulak.enqueue_many([NewJob("mail.send")] * 3)
-        while len(recorder.jobs) < 3:
-            await asyncio.sleep(0)
+        await recorder.until(3)
         done.set()
         await drain(ulak)
+        assert (await ulak.jobs.tally())["mail.send"]["done"] == 3
+    assert recorder.jobs[2].started_millis - began >= 2000  # the third token
 
 
 async def test_many_expired_jobs_do_not_hold_up_those_behind_them(make, recorder):
@@ -156,9 +158,11 @@ async def test_work_that_becomes_ready_in_the_commit_of_an_empty_claim_is_not_fo
     recorder.on(ulak, "mail.send")
     async with ulak:
         await drain(ulak)
+        began = ulak.clock.now()
         for number in range(200):
             ulak.loops.worker.taker.heat({("mail.send", 2)})  # a claim that will find nothing
             await asyncio.sleep(0)
             await ulak.enqueue("mail.send", number)
-            while len(recorder.jobs) <= number:  # without any help from the clock
-                await asyncio.sleep(0)
+            await recorder.until(number + 1)  # without any help from the clock
+        assert ulak.clock.now() == began
+    assert recorder.payloads == list(range(200))

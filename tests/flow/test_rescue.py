@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests.flow.conftest import HANG_SECONDS
 from tests.flow.stores import claim, events_with, nothing_is_claimed
 from ulak import NewJob
 from ulak.spine.claim import CLAIM_SUSPECTS, SuspectDemand
@@ -221,10 +222,12 @@ async def test_a_lonely_job_is_not_forgotten_while_the_worker_is_never_idle(make
 
     async with ulak:
         async with nothing_is_claimed(ulak):
-            await twice_dead(ulak)
+            lonely = await twice_dead(ulak)
         await ulak.enqueue_many([NewJob("mail.send", "more")] * 8)
-        await done.wait()
+        async with asyncio.timeout(HANG_SECONDS):
+            await done.wait()
         await drain(ulak)
+        assert (await ulak.jobs.get(lonely)).status == "done"
 
 
 async def test_a_suspect_that_nobody_here_can_run_holds_up_nobody(make, recorder):
@@ -232,11 +235,12 @@ async def test_a_suspect_that_nobody_here_can_run_holds_up_nobody(make, recorder
     recorder.on(ulak, "sms.send")
     async with ulak:
         async with nothing_is_claimed(ulak):
-            await twice_dead(ulak)  # of mail.send, which has no handler in this process
+            lonely = await twice_dead(ulak)  # of mail.send, which has no handler in this process
         for number in range(10):
             await ulak.enqueue("sms.send", number)
-            while len(recorder.jobs) <= number:
-                await asyncio.sleep(0)
+            await recorder.until(number + 1)
+        assert (await ulak.jobs.get(lonely)).status == "suspect"
+    assert recorder.payloads == list(range(10))
 
 
 @pytest.mark.parametrize("number", [1, 600])

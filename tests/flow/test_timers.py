@@ -31,13 +31,15 @@ async def test_a_job_runs_at_its_time_to_the_millisecond(make, recorder):
 async def test_an_earlier_newcomer_wakes_the_timers_without_help(make, recorder):
     ulak = make()
     recorder.on(ulak, "mail.send")
+    began = ulak.clock.now()
     async with ulak:
         for number in range(50):
             await ulak.enqueue("mail.send", "far", delay_seconds=3600)
             await ulak.enqueue("mail.send", number, delay_seconds=0.5)
             ulak.clock.advance(0.5)
-            while len(recorder.jobs) <= number:  # by its own loop, not by promote_due
-                await asyncio.sleep(0)
+            await recorder.until(number + 1)  # by its own loop, not by promote_due
+    assert recorder.payloads == list(range(50))
+    assert [job.started_millis - began for job in recorder.jobs] == [500 * (number + 1) for number in range(50)]
 
 
 async def test_thousands_that_are_due_in_the_same_millisecond_all_run_once(make, recorder):
