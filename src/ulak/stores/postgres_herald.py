@@ -6,6 +6,7 @@ second. It never speaks inside a transaction of business, because NOTIFY makes c
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import threading
@@ -13,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-import psycopg
 import structlog
 
 from ulak import codec
@@ -67,16 +67,13 @@ class Herald:
     def _run(self) -> None:
         while not self._ending.is_set():
             try:
-                connection = self._wires.connect_patiently(self._ending)
+                with contextlib.closing(self._wires.connect_patiently(self._ending)) as connection:
+                    self._serve(connection)
             except Fatal:
                 return
-            try:
-                self._serve(connection)
-            except psycopg.Error as error:
-                log.warning("herald_lost", error=str(error))
+            except Exception as error:  # noqa: BLE001 - nobody would start this thread again
+                log.warning("herald_lost", error=repr(error))
                 self._ending.wait(AFTER_LOSS_SECONDS)
-            finally:
-                connection.close()
 
     def _serve(self, connection: Connection) -> None:
         # Asked for: behind a pooler the driver knows a made-up number.
@@ -97,7 +94,7 @@ class Herald:
 
     def _listen(self, connection: Connection, own: int, seconds: float) -> None:
         """Hear what comes, until there may be something to say."""
-        readable, _, _ = select.select([connection.fileno(), self._wake_reader], [], [], max(seconds, 0.0))
+        readable = _readable([connection.fileno(), self._wake_reader], max(seconds, 0.0))
         if connection.fileno() in readable:
             connection.pgconn.consume_input()
             while (notify := connection.pgconn.notifies()) is not None:
@@ -124,3 +121,11 @@ class Herald:
         row: tuple[Any, ...] = connection.execute(sql.read_facts.postgres.encode()).fetchall()[0]
         self.facts = dict(zip(("dead_tuples", "oldest_xmin_age", "events_unnumbered", "owners"), row, strict=True))
         self.alone = self.facts["owners"] <= 1
+
+
+def _readable(descriptors: list[int], seconds: float) -> set[int]:
+    """Those with something to read, or at their end. Not by `select`: it takes no descriptor above 1,023."""
+    waiting = select.poll()
+    for descriptor in descriptors:
+        waiting.register(descriptor, select.POLLIN)
+    return {descriptor for descriptor, _ in waiting.poll(seconds * 1000)}

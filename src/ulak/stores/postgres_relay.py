@@ -5,10 +5,10 @@ A sequence in the writers' transactions would not do: a later number may commit 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 
-import psycopg
 import structlog
 
 from ulak.clock import Clock
@@ -24,6 +24,7 @@ sql = Queries("ulak.spine")
 PAUSE_SECONDS = 0.025  # between two passes; each takes all that has come
 POLL_SECONDS = 0.25
 ELECTION_SECONDS = 1.0
+AFTER_LOSS_SECONDS = 0.1
 BLOCKS_PER_PASS = 500
 _SETTINGS = (
     "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off"
@@ -59,17 +60,15 @@ class Relay:
     def _run(self) -> None:
         while not self._ending.is_set():
             try:
-                connection = self._wires.connect_patiently(self._ending)
+                with contextlib.closing(self._wires.connect_patiently(self._ending)) as connection:
+                    self._serve(connection)
             except Fatal:
                 return
-            try:
-                self._serve(connection)
-            except psycopg.Error as error:
-                log.warning("relay_lost", error=str(error))
-                self._ending.wait(PAUSE_SECONDS)
+            except Exception as error:  # noqa: BLE001 - nobody would start this thread again
+                log.warning("relay_lost", error=repr(error))
+                self._ending.wait(AFTER_LOSS_SECONDS)
             finally:
                 self.leads = False
-                connection.close()
 
     def _serve(self, connection: Connection) -> None:
         connection.execute(_SETTINGS)

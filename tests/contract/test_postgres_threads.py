@@ -1,0 +1,78 @@
+"""PostgreSQL: the threads beside the writers go on whatever happens, and a store that fails to open leaves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    """The next one to be opened lies above what `select` can take."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2048:
+        pytest.skip("this process may not have so many descriptors")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+    with contextlib.ExitStack() as opened:
+        while (descriptor := os.open(os.devnull, os.O_RDONLY)) <= 1100:
+            opened.callback(os.close, descriptor)
+        os.close(descriptor)
+        yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def _met(*benches: Any) -> None:
+    async with asyncio.timeout(20):
+        while not all(one.store._herald.facts and not one.store._herald.alone for one in benches):
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.usefixtures("many_descriptors")
+async def test_words_are_heard_in_a_process_with_thousands_of_descriptors(opened, database):
+    async with opened(database) as first, opened(database) as second:
+        await _met(first, second)
+        await first.add(prio=1)
+        await second.ears.until(lambda: ("mail", 1) in second.ears.ready)
+
+
+def _failing_once(act: Callable[..., Any]) -> tuple[Callable[..., Any], list[str]]:
+    failures: list[str] = []
+
+    def fail_once(*args: Any) -> Any:
+        if not failures:
+            failures.append("once")
+            raise RuntimeError("on purpose")
+        return act(*args)
+
+    return fail_once, failures
+
+
+async def test_the_herald_goes_on_after_an_error_that_nobody_foresaw(opened, database):
+    async with opened(database) as first, opened(database) as second:
+        await _met(first, second)
+        herald = second.store._herald
+        herald._heard, failures = _failing_once(herald._heard)
+        async with asyncio.timeout(20):
+            while ("mail", 1) not in second.ears.ready:  # a word that falls into the gap is lost, and that is allowed
+                await first.add(prio=1)
+        assert failures
+
+
+async def test_the_relay_goes_on_after_an_error_that_nobody_foresaw(opened, database):
+    async with opened(database) as bench:
+        relay = bench.store._relay
+        relay._moved, failures = _failing_once(relay._moved)
+        await bench.add()
+        async with asyncio.timeout(20):
+            while not failures:
+                await asyncio.sleep(0.001)
+        await bench.add()
+        assert [one.seq for one in await bench.events(2)] == [1, 2]
