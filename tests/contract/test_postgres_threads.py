@@ -7,9 +7,14 @@ import contextlib
 import os
 import resource
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.contract.bench import Ears
+from tests.contract.conftest import make_store
+from ulak.errors import Unavailable
 
 pytestmark = pytest.mark.postgres
 
@@ -76,3 +81,22 @@ async def test_the_relay_goes_on_after_an_error_that_nobody_foresaw(opened, data
                 await asyncio.sleep(0.001)
         await bench.add()
         assert [one.seq for one in await bench.events(2)] == [1, 2]
+
+
+async def test_a_store_that_fails_to_open_leaves_no_descriptor(clock, database):
+    nowhere = database.replace("/test_", "/nowhere_")
+    assert nowhere != database
+
+    async def fail_to_open() -> None:
+        with pytest.raises(Unavailable):
+            await make_store(nowhere, clock, {}).open(Ears())
+
+    await fail_to_open()  # the first one also starts the loop's threads
+    before = _descriptors()
+    for _ in range(3):
+        await fail_to_open()
+    assert _descriptors() == before
+
+
+def _descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))

@@ -41,26 +41,36 @@ class Herald:
         self._ending = threading.Event()
         self._heard = heard
         self._news = News(SystemClock())  # others are told in milliseconds that pass, also where a test holds the time
-        self._wake_reader, self._wake_writer = os.pipe()
+        self._pipe: tuple[int, int] | None = None  # only while it runs: a store that fails to open leaves none
         self._thread = threading.Thread(target=self._run, name="ulak-herald", daemon=True)
         self.alone = False
         self.facts: dict[str, float] = {}
 
     def start(self) -> None:
+        self._pipe = os.pipe()
         self._thread.start()
 
     def tell(self, buffers: Buffers, room: list[str], *, events: bool = False) -> None:
         """Pass on what a commit has changed."""
         if not self.alone and self._news.add(buffers, room, events=events):
-            os.write(self._wake_writer, b"!")
+            self._wake()
+
+    def _wake(self) -> None:
+        """What is told before the start is found at the start."""
+        pipe = self._pipe
+        if pipe is not None:
+            os.write(pipe[1], b"!")
 
     def close(self, seconds: float) -> None:
         self._ending.set()
-        os.write(self._wake_writer, b"!")
+        if self._pipe is None:
+            return
+        self._wake()
         self._thread.join(seconds)
         if not self._thread.is_alive():
-            os.close(self._wake_reader)
-            os.close(self._wake_writer)
+            pipe, self._pipe = self._pipe, None
+            for end in pipe:
+                os.close(end)
 
     # The thread
 
@@ -94,13 +104,15 @@ class Herald:
 
     def _listen(self, connection: Connection, own: int, seconds: float) -> None:
         """Hear what comes, until there may be something to say."""
-        readable = _readable([connection.fileno(), self._wake_reader], max(seconds, 0.0))
+        assert self._pipe is not None
+        wakes = self._pipe[0]
+        readable = _readable([connection.fileno(), wakes], max(seconds, 0.0))
         if connection.fileno() in readable:
             connection.pgconn.consume_input()
             while (notify := connection.pgconn.notifies()) is not None:
                 self._hear(own, notify.be_pid, notify.extra.decode())
-        if self._wake_reader in readable:
-            os.read(self._wake_reader, 4096)
+        if wakes in readable:
+            os.read(wakes, 4096)
 
     def _hear(self, own: int, pid: int, payload: str) -> None:
         if pid == own:

@@ -82,14 +82,14 @@ class SqliteStore:
 
     async def open(self, listener: Listener) -> None:
         self._listener = listener
-        with opening(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock.take()
         try:
+            with opening(self.path):
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.take()
             with opening(self.path):
                 session = await asyncio.to_thread(self._prepare)
         except BaseException:
-            self._lock.release()
+            self._let_go()
             raise
         loop = asyncio.get_running_loop()
         self._writer = Writer("ulak-writer", session, list(Line), loop, self._committed, listener.lost)
