@@ -5,9 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
+from time import sleep
 from typing import IO, cast
 
 from ulak.errors import Conflict, Misconfigured
+
+TRIES = 20
+PAUSE_SECONDS = 0.01
 
 
 class FileLock:
@@ -17,9 +21,7 @@ class FileLock:
 
     def take(self) -> None:
         file = _open(self._path, "a+")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _taken(file):
             file.close()
             raise Conflict(
                 f"another process ({holder(self._path) or 'unknown'}) has {self._path.with_suffix('')} open; "
@@ -36,6 +38,26 @@ class FileLock:
             self._file = None
 
 
+def _taken(file: IO[str]) -> bool:
+    """Whoever only looks (see `holder`) has the lock for a moment; that is waited for, another holder is not."""
+    for _ in range(TRIES):
+        if _lock(file, fcntl.LOCK_EX):
+            return True
+        if not _lock(file, fcntl.LOCK_SH):
+            return False
+        fcntl.flock(file, fcntl.LOCK_UN)
+        sleep(PAUSE_SECONDS)
+    return False
+
+
+def _lock(file: IO[str], kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
 def _open(path: Path, mode: str) -> IO[str]:
     try:
         return cast("IO[str]", path.open(mode))
@@ -46,12 +68,10 @@ def _open(path: Path, mode: str) -> IO[str]:
 
 
 def holder(path: Path) -> str | None:
-    """Who holds the lock, or None when nobody does."""
+    """Who holds the lock, or None when nobody does. A shared lock is enough to see, and tells us from a holder."""
     if not path.exists():
         return None
     with _open(path, "r+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return file.read().strip() or "a process that did not say its name"
-    return None
+        if _lock(file, fcntl.LOCK_SH):
+            return None
+        return file.read().strip() or "a process that did not say its name"
