@@ -15,6 +15,13 @@ THREADS = 2
 READ_SECONDS = 2.0  # for the database's part of it
 ANSWER_SECONDS = 5.0  # for all of it, from the question to the answer
 
+CLOSED = "the store is closed; open it again, or ask another instance"
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
 
 class ReadPool:
     def __init__(self) -> None:
@@ -23,9 +30,7 @@ class ReadPool:
 
     async def run(self, read: Callable[[], R], late: Callable[[], None] = lambda: None) -> R:
         """What the read answers; if that takes too long, Unavailable, and `late` may see to the thread."""
-        future = self._pool.submit(read)
-        self._under_way.add(future)
-        future.add_done_callback(self._under_way.discard)
+        future = self._begin(read)
         try:
             async with asyncio.timeout(ANSWER_SECONDS) as patience:
                 return await asyncio.wrap_future(future)
@@ -34,6 +39,19 @@ class ReadPool:
                 raise
             late()
             raise Unavailable(f"the database has not answered within {ANSWER_SECONDS:.0f} s; try again later") from None
+        except asyncio.CancelledError:
+            if future.cancelled() and not _is_cancelled():  # by close(); the caller goes on, and should know
+                raise Unavailable(CLOSED) from None
+            raise
+
+    def _begin(self, read: Callable[[], R]) -> Future[R]:
+        try:
+            future = self._pool.submit(read)
+        except RuntimeError:  # it takes nothing more
+            raise Unavailable(CLOSED) from None
+        self._under_way.add(future)
+        future.add_done_callback(self._under_way.discard)
+        return future
 
     async def close(self, seconds: float) -> bool:
         """Let what is being read come to its end; False when it does not within the time."""
