@@ -56,7 +56,7 @@ def notify_room(ulak: Ulak) -> NotifyRoom:
     built_in = [point for point in BUILT_IN if point.name != "webhook"]  # ours knows the endpoints' secrets
     channels = [*discover(settings, built_in=built_in), _webhook(ulak, endpoints)]
     registry = Registry(channels)
-    deliveries = Deliveries(registry, ulak.telemetry, endpoints)
+    deliveries = Deliveries(registry, ulak.telemetry, endpoints, ulak.clock)
     types = _types(channels)
     for name in types:
         _register(ulak, name, deliveries)

@@ -262,3 +262,14 @@ async def test_failures_and_times_are_counted_by_handler_and_class(make_in_memor
     assert counters[("notify_failures", "notify.email", ("scripted", "transient"))] == 2
     assert counters[("notify_failures", "notify.email", ("scripted", "permanent"))] == 1
     assert sum(times[("notify_handle_seconds", "notify.email", "scripted")].counts) == 4
+
+
+async def test_a_delivery_is_measured_by_the_clock_that_ulak_was_given(make_in_memory, channel):
+    channel.release = asyncio.Event()
+    async with make_in_memory() as ulak:
+        await ulak.notify.send("EMAIL", "ada@example.org", "Hello")
+        await channel.begun.wait()
+        ulak.clock.advance(2)
+        channel.release.set()
+        await drain(ulak)
+        assert ulak.telemetry.histograms[("notify_handle_seconds", "notify.email", "scripted")].total == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from functools import partial
 
 import msgspec
@@ -11,6 +10,7 @@ import msgspec
 from ulak import ids
 from ulak.channels.channel import Channel, EndpointGone, Message, Receipt, Uncertain
 from ulak.channels.registry import Registry
+from ulak.clock import Clock
 from ulak.errors import Held, Permanent
 from ulak.notify import inbox
 from ulak.notify.endpoint import Endpoints
@@ -48,10 +48,11 @@ def to_message(job: Job, notification: Notification) -> Message:
 class Deliveries:
     """Delivers through channels."""
 
-    def __init__(self, registry: Registry, telemetry: Telemetry, endpoints: Endpoints) -> None:
+    def __init__(self, registry: Registry, telemetry: Telemetry, endpoints: Endpoints, clock: Clock) -> None:
         self._registry = registry
         self._telemetry = telemetry
         self.endpoints = endpoints
+        self._clock = clock
 
     async def deliver(self, job: Job) -> Done:
         return await self._deliver(job, to_notification(job))
@@ -78,7 +79,7 @@ class Deliveries:
 
     async def _deliver(self, job: Job, notification: Notification) -> Done:
         channel = self._registry.find(notification.notification_type)
-        began = time.perf_counter()
+        began = self._clock.monotonic()
         try:
             receipt = await _handed(channel, to_message(job, notification))
         except Exception as error:  # noqa: BLE001 - counted whatever it is, and raised again
@@ -86,7 +87,8 @@ class Deliveries:
             self._telemetry.count("notify_failures", job.kind, (channel.name, _class(error)))
             raise failure from None
         finally:
-            self._telemetry.observe("notify_handle_seconds", job.kind, channel.name, time.perf_counter() - began)
+            seconds = self._clock.monotonic() - began
+            self._telemetry.observe("notify_handle_seconds", job.kind, channel.name, seconds)
         return Done(_result(channel, receipt))
 
 
