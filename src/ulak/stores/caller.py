@@ -82,6 +82,7 @@ def _announcement(rows: list[Row], now: int, member: Member, token: int, pools: 
         due_at=min((row.due_at for row in rows if row.state == DEFERRED), default=None),
         behind=any(row.state == BEHIND for row in rows),
         events=True,
+        late=True,
     )
     return {
         "token": token, "owner": member.owner, "node": member.node, "at": now, "count": count,

@@ -248,7 +248,7 @@ class PostgresStore:
             self._floors.lower(TIMERS, word.due_at)
         self._credits.ask_again(word.room)
         if word.events and self._relay.leads:
-            self._relay.wake()
+            self._relay.wake(late=word.late)
         ready = {(kind, prio) for kind, prio, _ in word.ready}
         buffers = Buffers(ready=ready, due_at=word.due_at, behind=word.behind, cancelled=word.cancelled)
         self._announce(buffers, word.room)

@@ -32,6 +32,7 @@ class Word(msgspec.Struct, array_like=True):
     behind: bool = False
     events: bool = False
     hello: bool = False
+    late: bool = False  # from a caller's transaction, which may have been open for long
 
 
 def words(buffers: Buffers, room: list[str], *, events: bool) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import structlog
 
-from ulak.clock import Clock
+from ulak.clock import Clock, SystemClock
 from ulak.spine.query import Queries
 from ulak.stores.postgres_member import RELAY_LOCK
 from ulak.stores.postgres_session import TOKEN_KEPT_MILLIS
@@ -29,8 +29,11 @@ BLOCKS_PER_PASS = 500
 _SETTINGS = (
     "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off"
 )
-_FULL_EVERY = 100  # quick passes start near the newest block; a full one finds what commits late
+# Quick passes start near the newest block. A full one finds what commits late: it is made when a caller's transaction says
+# that it has committed, and every second, should that word be lost.
 _LATE = 1000  # so far below the newest block a quick pass looks
+FULL_SECONDS = 1.0
+FOLD_SECONDS = 10.0
 
 
 class Relay:
@@ -41,14 +44,17 @@ class Relay:
         self._moved = moved
         self._wake = threading.Event()
         self._highest = 0
-        self._passes = 0
+        self._is_late = False  # something may have come below where a quick pass looks
+        self._full_at = self._fold_at = 0.0
         self._thread = threading.Thread(target=self._run, name="ulak-relay", daemon=True)
         self.leads = False
 
     def start(self) -> None:
         self._thread.start()
 
-    def wake(self) -> None:
+    def wake(self, *, late: bool = False) -> None:
+        """There is something to number; `late` when its place may be far below the newest."""
+        self._is_late |= late
         self._wake.set()
 
     def close(self, seconds: float) -> None:
@@ -86,22 +92,24 @@ class Relay:
         while not self._ending.is_set():
             row = connection.execute("SELECT pg_try_advisory_lock(%s)", (RELAY_LOCK,)).fetchone()
             if row is not None and row[0]:
-                self.leads, self._highest, self._passes = True, 0, 0
+                self.leads, self._highest, self._full_at = True, 0, 0.0
                 return
             self._ending.wait(ELECTION_SECONDS)
 
     def _pass(self, connection: Connection) -> bool:
         if not self.leads:
             return False
-        full = self._passes % _FULL_EVERY == 0
-        self._passes += 1
-        floor = 0 if full else max(self._highest - _LATE, 0)
-        parameters = {"floor": floor, "n": BLOCKS_PER_PASS}
+        now = SystemClock.monotonic()
+        full = self._is_late or now >= self._full_at
+        if full:
+            self._is_late, self._full_at = False, now + FULL_SECONDS
+        parameters = {"floor": 0 if full else max(self._highest - _LATE, 0), "n": BLOCKS_PER_PASS}
         number, highest = connection.execute(sql.number_events.postgres.encode(), parameters, prepare=True).fetchall()[
             0
         ]
         self._highest = max(self._highest, highest or 0)
-        if full and not number:
+        if now >= self._fold_at:
+            self._fold_at = now + FOLD_SECONDS
             self._fold(connection)
         return bool(number)
 

@@ -1,0 +1,41 @@
+"""PostgreSQL: the log follows the order of commits, also for a caller's transaction that was open for long."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import pytest
+
+from ulak.stores import postgres_relay
+
+pytestmark = pytest.mark.postgres
+
+
+async def test_what_a_long_transaction_has_accepted_is_told_before_it_starts(opened, database, monkeypatch):
+    monkeypatch.setattr(postgres_relay, "_LATE", 3)
+    monkeypatch.setattr(postgres_relay, "FULL_SECONDS", 3600.0)
+    async with opened(database) as bench:
+        async with await psycopg.AsyncConnection.connect(database) as connection:
+            (late,) = await bench.store.enqueue_in(connection, [bench.row("slow")])
+            for _ in range(10):
+                await bench.add("other")
+            await bench.events(10)
+            await connection.commit()
+        async with asyncio.timeout(30):
+            while ("slow", 2) not in bench.ears.ready:  # the word of the commit has come
+                await asyncio.sleep(0.001)
+        await bench.settle(await bench.claim("slow"))
+        told = [event.name for event in await bench.events(13) if event.job == late]
+    assert told == ["accepted", "started", "done"]
+
+
+async def test_commits_without_events_are_folded_under_steady_load_too(opened, database, monkeypatch):
+    folded = []
+    monkeypatch.setattr(postgres_relay.Relay, "_fold", lambda self, connection: folded.append(1))
+    monkeypatch.setattr(postgres_relay, "FOLD_SECONDS", 0.0)
+    async with opened(database) as bench:
+        for number in range(1, 6):
+            await bench.add()
+            await bench.events(number)
+    assert len(folded) >= 5
