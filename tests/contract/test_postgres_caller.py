@@ -140,6 +140,16 @@ async def test_keys_beyond_the_first_page_are_found_as_well(store_bench: Bench, 
     assert len(await bench.claim(room=200)) == 150
 
 
+async def test_jobs_of_many_kinds_in_one_transaction_are_all_announced(store_bench: Bench, database, way):
+    """A NOTIFY that is too long would break the caller's transaction."""
+    bench = store_bench
+    rows = [bench.row(f"{number:03}.{'é' * 96}") for number in range(150)]
+    async with way(database) as (connection, commit, _):
+        await bench.store.enqueue_in(connection, rows)
+        await _maybe_await(commit())
+    await bench.ears.until(lambda: {(row.kind, 2) for row in rows} <= bench.ears.ready)
+
+
 async def test_a_taken_unique_key_answers_its_holder_and_takes_no_room(store_bench: Bench, database, way):
     bench = store_bench
     holder = await bench.add("few", unique_key="u")

@@ -15,15 +15,15 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from ulak import codec
 from ulak.errors import Conflict, Misconfigured
 from ulak.spine.event import to_block, told
 from ulak.spine.job import BEHIND, DEFERRED, READY, Row
 from ulak.spine.job import Word as JobWord
 from ulak.spine.query import Queries
+from ulak.spine.store import Buffers
 from ulak.stores.postgres_loans import Loan
 from ulak.stores.postgres_member import Member
-from ulak.stores.postgres_news import Word
+from ulak.stores.postgres_news import words
 from ulak.stores.postgres_session import translate
 
 sql = Queries("ulak.spine")
@@ -53,7 +53,7 @@ def steps(rows: Sequence[Row], now: int, member: Member, pool_of: Callable[[str]
     if not accepted:
         return ids, None
     pools = Counter(pool_of(row.kind) for row in accepted)
-    ((_, xid),) = yield sql.announce_jobs.postgres, _announcement(accepted, now, member, token, pools)
+    ((_, xid), *_) = yield sql.announce_jobs.postgres, _announcement(accepted, now, member, token, pools)
     return ids, Loan(token, xid, pools)
 
 
@@ -75,21 +75,25 @@ def _holder(row: Row, holders: dict[tuple[str, str], int]) -> int:
 def _announcement(rows: list[Row], now: int, member: Member, token: int, pools: Counter[str]) -> dict[str, Any]:
     counts = Counter(row.kind for row in rows)
     count, body = to_block(told(JobWord.ACCEPTED.value, rows, "key"))
-    levels = sorted({(row.kind, row.prio) for row in rows if row.state == READY})
-    lowest = {level: min(row.id for row in rows if (row.kind, row.prio) == level) for level in levels}
-    word = Word(
-        ready=[(kind, prio, lowest[(kind, prio)]) for kind, prio in levels],
-        due_at=min((row.due_at for row in rows if row.state == DEFERRED), default=None),
-        behind=any(row.state == BEHIND for row in rows),
-        events=True,
-        late=True,
-    )
     return {
         "token": token, "owner": member.owner, "node": member.node, "at": now, "count": count,
         "body": body, "words": [JobWord.ACCEPTED.value] * len(counts), "kinds": list(counts),
-        "numbers": list(counts.values()), "payload": codec.encode_text(word),
+        "numbers": list(counts.values()), "payloads": words(_news(rows), [], events=True, late=True),
         "credit_pools": list(pools), "credits": [-number for number in pools.values()],
     }  # fmt: skip
+
+
+def _news(rows: list[Row]) -> Buffers:
+    news = Buffers(
+        due_at=min((row.due_at for row in rows if row.state == DEFERRED), default=None),
+        behind=any(row.state == BEHIND for row in rows),
+    )
+    for row in rows:
+        if row.state == READY:
+            level = (row.kind, row.prio)
+            news.ready.add(level)
+            news.lowest[level] = min(row.id, news.lowest.get(level, row.id))
+    return news
 
 
 async def enqueue(

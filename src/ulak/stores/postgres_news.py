@@ -18,8 +18,7 @@ from ulak.spine.store import Buffers
 
 PAUSE_SECONDS = 0.01  # between two words about the same
 LEAST_SECONDS = 0.002  # between any two
-LEVELS_PER_WORD = 20  # a NOTIFY carries less than 8,000 bytes
-IDS_PER_WORD = 200
+MOST_BYTES = 7_999  # of a NOTIFY's payload
 
 
 class Word(msgspec.Struct, array_like=True):
@@ -35,22 +34,23 @@ class Word(msgspec.Struct, array_like=True):
     late: bool = False  # from a caller's transaction, which may have been open for long
 
 
-def words(buffers: Buffers, room: list[str], *, events: bool) -> list[str]:
+def words(buffers: Buffers, room: list[str], *, events: bool, late: bool = False) -> list[str]:
     """A commit's buffers as payloads, each within the limit of a NOTIFY."""
     ready = [(kind, prio, buffers.lowest.get((kind, prio), 0)) for kind, prio in sorted(buffers.ready)]
-    first = Word(
-        ready[:LEVELS_PER_WORD],
-        buffers.due_at,
-        buffers.cancelled[:IDS_PER_WORD],
-        room[:LEVELS_PER_WORD],
-        buffers.behind,
-        events,
+    return _fitting(Word(ready, buffers.due_at, buffers.cancelled, room, buffers.behind, events, late=late))
+
+
+def _fitting(word: Word) -> list[str]:
+    """As one payload, or by halves where it is too long: one level, id and pool always fit."""
+    payload = codec.encode_text(word)
+    if len(payload.encode()) <= MOST_BYTES:
+        return [payload]
+    levels, ids, pools = (len(part) // 2 for part in (word.ready, word.cancelled, word.room))
+    rest = Word(ready=word.ready[levels:], cancelled=word.cancelled[ids:], room=word.room[pools:])
+    word = msgspec.structs.replace(
+        word, ready=word.ready[:levels], cancelled=word.cancelled[:ids], room=word.room[:pools]
     )
-    rest = [
-        Word(ready=ready[start : start + LEVELS_PER_WORD])
-        for start in range(LEVELS_PER_WORD, len(ready), LEVELS_PER_WORD)
-    ]
-    return [codec.encode_text(word) for word in [first, *rest]]
+    return [*_fitting(word), *_fitting(rest)]
 
 
 class News:
