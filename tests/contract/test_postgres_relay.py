@@ -28,14 +28,3 @@ async def test_what_a_long_transaction_has_accepted_is_told_before_it_starts(ope
         await bench.settle(await bench.claim("slow"))
         told = [event.name for event in await bench.events(13) if event.job == late]
     assert told == ["accepted", "started", "done"]
-
-
-async def test_commits_without_events_are_folded_under_steady_load_too(opened, database, monkeypatch):
-    folded = []
-    monkeypatch.setattr(postgres_relay.Relay, "_fold", lambda self, connection: folded.append(1))
-    monkeypatch.setattr(postgres_relay, "FOLD_SECONDS", 0.0)
-    async with opened(database) as bench:
-        for number in range(1, 6):
-            await bench.add()
-            await bench.events(number)
-    assert len(folded) >= 5

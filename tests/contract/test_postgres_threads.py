@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.contract.bench import Ears
 from tests.contract.conftest import make_store
 from ulak.errors import Unavailable
+from ulak.stores import postgres_relay
 
 pytestmark = pytest.mark.postgres
 
@@ -100,3 +102,23 @@ async def test_a_store_that_fails_to_open_leaves_no_descriptor(clock, database):
 
 def _descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_old_tokens_are_folded_though_there_are_events_in_every_pass(opened, database, monkeypatch):
+    monkeypatch.setattr(postgres_relay, "TOKENS_PER_FOLD", 10)
+    async with opened(database) as bench:
+        relay = bench.store._relay
+        old = bench.clock.now() - postgres_relay.TOKEN_KEPT_MILLIS - 1
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute(_OLD_TOKENS, (old, 25))
+            relay._passes = 0  # the next one is full
+            async with asyncio.timeout(20):
+                while connection.execute("SELECT 1 FROM event_inbox WHERE at = %s LIMIT 1", (old,)).fetchone():
+                    await bench.add()
+            assert connection.execute("SELECT number FROM tally WHERE kind = 'old'").fetchall() == [(25,)]
+
+
+_OLD_TOKENS = """
+INSERT INTO event_inbox (token, owner, node, at, count, body, words, kinds, numbers, credit_pools, credits)
+SELECT n, 1, 0, %s, 0, '', '{accepted}', '{old}', '{1}', '{}', '{}' FROM generate_series(1, %s) AS n
+"""

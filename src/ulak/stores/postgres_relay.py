@@ -26,14 +26,14 @@ POLL_SECONDS = 0.25
 ELECTION_SECONDS = 1.0
 AFTER_LOSS_SECONDS = 0.1
 BLOCKS_PER_PASS = 500
+TOKENS_PER_FOLD = 1000
 _SETTINGS = (
     "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off"
 )
-# Quick passes start near the newest block. A full one finds what commits late: it is made when a caller's transaction says
-# that it has committed, and every second, should that word be lost.
+# Quick passes start near the newest block. A full one finds what commits late: it is made when a caller's transaction
+# says that it has committed, and every second, should that word be lost.
 _LATE = 1000  # so far below the newest block a quick pass looks
 FULL_SECONDS = 1.0
-FOLD_SECONDS = 10.0
 
 
 class Relay:
@@ -45,7 +45,8 @@ class Relay:
         self._wake = threading.Event()
         self._highest = 0
         self._is_late = False  # something may have come below where a quick pass looks
-        self._full_at = self._fold_at = 0.0
+        self._full_at = 0.0
+        self._more_to_fold = False
         self._thread = threading.Thread(target=self._run, name="ulak-relay", daemon=True)
         self.leads = False
 
@@ -108,10 +109,12 @@ class Relay:
             0
         ]
         self._highest = max(self._highest, highest or 0)
-        if now >= self._fold_at:
-            self._fold_at = now + FOLD_SECONDS
+        if full or self._more_to_fold:
             self._fold(connection)
         return bool(number)
 
     def _fold(self, connection: Connection) -> None:
-        connection.execute(sql.fold_tokens.postgres.encode(), {"before": self._clock.now() - TOKEN_KEPT_MILLIS})
+        """A slice, so that the events don't wait for long; if there is more, the next pass takes the next one."""
+        parameters = {"before": self._clock.now() - TOKEN_KEPT_MILLIS, "n": TOKENS_PER_FOLD}
+        ((number,),) = connection.execute(sql.fold_tokens.postgres.encode(), parameters).fetchall()
+        self._more_to_fold = number * 2 >= TOKENS_PER_FOLD  # a few young ones may stand among the oldest
