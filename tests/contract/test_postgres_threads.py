@@ -111,7 +111,7 @@ async def test_old_tokens_are_folded_though_there_are_events_in_every_pass(opene
         old = bench.clock.now() - postgres_relay.TOKEN_KEPT_MILLIS - 1
         with psycopg.connect(database, autocommit=True) as connection:
             connection.execute(_OLD_TOKENS, (old, 25))
-            relay._passes = 0  # the next one is full
+            relay._full_at = 0.0  # the next one is full
             async with asyncio.timeout(20):
                 while connection.execute("SELECT 1 FROM event_inbox WHERE at = %s LIMIT 1", (old,)).fetchone():
                     await bench.add()

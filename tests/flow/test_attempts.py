@@ -335,3 +335,16 @@ async def test_a_snooze_without_seconds_is_a_dead_letter_and_not_stuck(make, rec
         await drain(ulak)
         record = await ulak.jobs.get(job)
     assert (record.status, "give seconds as a number" in record.detail) == ("dead", True)
+
+
+async def test_a_retry_is_a_timer_and_its_lateness_is_measured(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send")
+    recorder.answers = [Retry(5)]
+    async with ulak:
+        await ulak.enqueue("mail.send")
+        await drain(ulak)
+        await advance(ulak, 5)
+        lateness = ulak.telemetry.times("mail.send").lateness
+    assert len(recorder.jobs) == 2
+    assert sum(lateness.counts) == 1

@@ -56,7 +56,7 @@ class Attempts:
         now = self._clock.now()
         seconds = (now - lease.due_at) / 1000
         running.times.wait.observe(seconds)
-        if lease.attempt == 1 and lease.due_at > lease.accepted_at:
+        if lease.due_at > lease.accepted_at and not lease.crashes:  # what a dead process held comes back when it does
             running.times.lateness.observe(seconds)
         if lease.crashes:
             self._telemetry.count("duplicate_runs", lease.kind)

@@ -57,6 +57,7 @@ class Loops:
         self._store = store
         self._clock = clock
         self._telemetry = telemetry
+        telemetry.expect(handler.kind for handler in handlers)
         self.breakers = Breakers()
         self.tail = Tail(store, self.watching)
         self.gate = Gate(store, clock, handlers, telemetry)

@@ -70,6 +70,14 @@ class Telemetry(Collector):
     def count(self, name: str, kind: str, label: str | tuple[str, ...] = "", number: float = 1) -> None:
         self.counters[(name, kind, label)] += number
 
+    def expect(self, kinds: Iterable[str]) -> None:
+        """Begin at 0 with what should stay there: an alarm on a growth does not see a series whose first value is 1."""
+        for kind in kinds:
+            for name in ("jobs_uncertain", "duplicate_runs", "leases_lost"):
+                self.count(name, kind, number=0)
+            for reason in ("full", "disk"):
+                self.count("jobs_refused", kind, reason, 0)
+
     def observe(self, name: str, kind: str, label: str, seconds: float) -> None:
         self.histograms[(name, kind, label)].observe(seconds)
 

@@ -88,3 +88,20 @@ def test_every_name_that_is_counted_somewhere_is_described():
     assert counted
     assert counted <= set(COUNTERS)
     assert observed <= set(HISTOGRAMS)
+
+
+def test_what_should_never_happen_is_shown_as_0_before_it_does():
+    telemetry = Telemetry()
+    telemetry.expect(["mail.send"])
+    shown = {
+        (sample.name, sample.labels.get("reason")): sample.value
+        for one in telemetry.collect()
+        for sample in one.samples
+    }
+    assert shown == {
+        ("ulak_jobs_uncertain_total", None): 0,
+        ("ulak_duplicate_runs_total", None): 0,
+        ("ulak_leases_lost_total", None): 0,
+        ("ulak_jobs_refused_total", "full"): 0,
+        ("ulak_jobs_refused_total", "disk"): 0,
+    }
