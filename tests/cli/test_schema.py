@@ -31,13 +31,14 @@ def test_migrate_brings_an_old_schema_up_to_date(ulak):
     assert "in order" in ulak("db", "check")
 
 
-def test_a_newer_schema_is_refused(ulak):
+@pytest.mark.parametrize("command", [["jobs", "list"], ["db", "migrate"]], ids=" ".join)
+def test_a_newer_schema_is_refused(ulak, command):
     ulak("db", "migrate")
     connection = sqlite3.connect("ulak.db")
     connection.execute("PRAGMA user_version = 999")
     connection.close()
     with pytest.raises(Misconfigured, match="install a newer release"):
-        ulak("jobs", "list")
+        ulak(*command)
 
 
 def test_migrate_keeps_off_a_store_in_use(folder, ulak):

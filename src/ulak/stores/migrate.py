@@ -36,6 +36,15 @@ def tables(dialect: str) -> list[str]:
 
 def judge(version: int, dialect: str) -> None:
     """Refuse a schema that this release can't work with, and say what mends it."""
+    judge_unknown(version, dialect)
+    if version < latest(dialect):
+        raise Misconfigured(
+            f"the store has schema {version}, this release needs {latest(dialect)}; run: ulak db migrate"
+        )
+
+
+def judge_unknown(version: int, dialect: str) -> None:
+    """Refuse a schema that no migration of this release leads on from."""
     newest = latest(dialect)
     if version == MOVED:
         raise Misconfigured(
@@ -46,8 +55,6 @@ def judge(version: int, dialect: str) -> None:
         raise Misconfigured(
             f"the store has schema {version}, this release knows up to {newest}; install a newer release"
         )
-    if version < newest:
-        raise Misconfigured(f"the store has schema {version}, this release needs {newest}; run: ulak db migrate")
 
 
 def sqlite_version(connection: sqlite3.Connection) -> int:
@@ -65,8 +72,7 @@ def prepare_sqlite(connection: sqlite3.Connection, now: int) -> None:
 def migrate_sqlite(connection: sqlite3.Connection, now: int) -> list[int]:
     """Apply what is missing; answers the versions that were applied."""
     present = sqlite_version(connection)
-    if present == MOVED:
-        judge(present, "sqlite")
+    judge_unknown(present, "sqlite")
     applied = []
     for version, script in migrations("sqlite"):
         if version > present:
@@ -104,6 +110,7 @@ def migrate_postgres(connection: psycopg.Connection[Any], now: int) -> list[int]
             "CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY, applied_at bigint NOT NULL)"
         )
         present = postgres_version(connection)
+        judge_unknown(present, "postgres")
         for version, script in migrations("postgres"):
             if version > present:
                 connection.execute(script.encode())
