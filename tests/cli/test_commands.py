@@ -135,7 +135,7 @@ def test_a_check_accounts_for_every_job(store, ulak):
     assert "in order: 1 unfinished" in ulak("db", "check")
 
 
-def test_breakers_are_listed_and_a_missing_one_is_told(ulak):
+def test_breakers_are_listed_and_a_missing_one_is_told(store, ulak):
     assert ulak("breakers", "list", "--json") == {"breakers": []}
     with pytest.raises(Error, match="no open breaker"):
         ulak("breakers", "reset", "https://down.example")
@@ -171,7 +171,7 @@ def test_a_server_that_is_not_there_is_told(ulak):
     ],
     ids=" ".join,
 )
-def test_nonsense_is_an_error_of_ours_and_not_a_traceback(words, ulak):
+def test_nonsense_is_an_error_of_ours_and_not_a_traceback(words, store, ulak):
     with pytest.raises(Error):
         ulak(*words)
 

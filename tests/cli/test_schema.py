@@ -6,7 +6,8 @@ import sqlite3
 
 import pytest
 
-from ulak.errors import Conflict, Misconfigured
+from ulak import Ulak
+from ulak.errors import Conflict, Misconfigured, NotFound
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import latest, migrations
 
@@ -62,3 +63,72 @@ def test_a_store_that_is_no_database_is_named_and_left_alone(folder, ulak, comma
 def test_migrate_in_a_folder_that_is_not_there_says_so(ulak):
     with pytest.raises(Misconfigured, match="No such file or directory"):
         ulak("db", "migrate", "--set", "store=sqlite:///nowhere/ulak.db")
+
+
+LOOKS = [
+    ["jobs", "list"],
+    ["jobs", "show", "1"],
+    ["dead", "list"],
+    ["breakers", "list"],
+    ["events"],
+    ["keys", "list"],
+    ["notify", "list"],
+    ["notify", "show", "1"],
+    ["compute", "result", "1"],
+    ["db", "check"],
+    ["db", "backup", "copy.db"],
+]
+
+
+@pytest.mark.parametrize("command", LOOKS, ids=" ".join)
+def test_who_only_looks_makes_no_store(folder, ulak, command):
+    with pytest.raises(NotFound, match=r"no store at nowhere/ulak\.db; check the setting store, or start ulak serve"):
+        ulak(*command, "--set", "store=sqlite:///nowhere/ulak.db")
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", LOOKS, ids=" ".join)
+def test_who_only_looks_leaves_an_empty_file_empty(folder, ulak, command):
+    (folder / "ulak.db").touch()
+    with pytest.raises(NotFound, match=r"no store at ulak\.db"):
+        ulak(*command)
+    assert {file.name: file.stat().st_size for file in folder.iterdir()} == {"ulak.db": 0}
+
+
+def test_who_adds_something_makes_the_store(folder, ulak):
+    ulak("keys", "create", "ops", "--scope", "admin")
+    assert (folder / "ulak.db").stat().st_size
+
+
+@pytest.mark.parametrize("version", [0, 1, latest("sqlite"), 9], ids="schema {}".format)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["jobs", "list"],
+        ["keys", "create", "ops", "--scope", "admin"],
+        ["db", "check"],
+        ["db", "migrate"],
+        ["db", "backup", "copy.db"],
+        ["db", "hold"],
+        ["serve"],
+        ["worker"],
+    ],
+    ids=" ".join,
+)
+def test_a_database_of_another_program_is_named_and_left_alone(folder, ulak, command, version):
+    connection = sqlite3.connect("ulak.db")
+    connection.executescript(f"CREATE TABLE meta (song TEXT); PRAGMA user_version = {version};")
+    connection.close()
+    before = (folder / "ulak.db").read_bytes()
+    with pytest.raises(Misconfigured, match=r"ulak\.db belongs to another program; name a file of its own"):
+        ulak(*command, "--set", "http.port=0")
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == {"ulak.db": before}
+
+
+async def test_an_embedded_ulak_keeps_off_a_database_of_another_program(folder):
+    connection = sqlite3.connect("ulak.db")
+    connection.execute("CREATE TABLE song (name TEXT)")
+    connection.close()
+    with pytest.raises(Misconfigured, match="belongs to another program"):
+        await Ulak("sqlite:///ulak.db").open()
+    assert not (folder / "ulak.db.ballast").exists()

@@ -40,6 +40,7 @@ def test_a_notification_is_sent_shown_listed_and_cancelled(run):
 
 
 def test_an_inbox_is_read_by_a_name_with_any_letters(run):
+    run("send", "IN_APP", "somebody", "else")
     assert run("inbox", "ayşe+1@example.org", "--unread", "--mark-read") == {
         "unread": 0,
         "items": [],

@@ -55,8 +55,13 @@ class Desk(Protocol):
 Shown = tuple[Any, Callable[[], None]]
 
 
-def asks(group: typer.Typer, name: str | None = None) -> Callable[[Callable[..., Awaitable[Shown]]], None]:
-    """Add `async def command(desk, …)` to a group. It answers what `--json` prints, and what prints it for people."""
+def asks(
+    group: typer.Typer, name: str | None = None, *, may_make: bool = False
+) -> Callable[[Callable[..., Awaitable[Shown]]], None]:
+    """Add `async def command(desk, …)` to a group. It answers what `--json` prints, and what prints it for people.
+
+    A command that adds something may make the store; any other has nothing to do without one.
+    """
 
     def add(call: Callable[..., Awaitable[Shown]]) -> None:
         own = list(inspect.signature(call, eval_str=True).parameters.values())[1:]
@@ -65,7 +70,7 @@ def asks(group: typer.Typer, name: str | None = None) -> Callable[[Callable[...,
         def run(*, as_json: bool, config: Any, assignments: Any, **given: Any) -> None:
             settings = load_settings(config, assignments).settings
             logs.set_up_quietly(settings.log)
-            answer, show = asyncio.run(_ask(settings, call, given))
+            answer, show = asyncio.run(_ask(settings, call, given, may_make=may_make))
             typer.echo(msgspec.json.format(msgspec.json.encode(answer)).decode()) if as_json else show()
 
         shared = [
@@ -82,10 +87,12 @@ def asks(group: typer.Typer, name: str | None = None) -> Callable[[Callable[...,
     return add
 
 
-async def _ask(settings: Settings, call: Callable[..., Awaitable[Shown]], given: dict[str, Any]) -> Shown:
+async def _ask(
+    settings: Settings, call: Callable[..., Awaitable[Shown]], given: dict[str, Any], *, may_make: bool
+) -> Shown:
     from ulak.cli.desk import open_desk  # the HTTP stack takes a while to load
 
-    async with open_desk(settings) as desk:
+    async with open_desk(settings, may_make=may_make) as desk:
         return await call(desk, **given)
 
 

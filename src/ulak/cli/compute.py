@@ -70,7 +70,7 @@ def map_(
     raise typer.Exit(1 if failures else 0)
 
 
-@asks(compute)
+@asks(compute, may_make=True)
 async def submit(
     desk: Desk,
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="Path below compute.script_root.")],

@@ -15,7 +15,8 @@ import msgspec
 
 from ulak import errors
 from ulak.app import Ulak
-from ulak.cli.beside import find_beside
+from ulak.cli.beside import file_of, find_beside
+from ulak.cli.schema import keep_off_foreign, require_store
 from ulak.http.app import Door, build_app
 from ulak.http.caller import SCOPES
 from ulak.http.failure import TABLE
@@ -74,7 +75,8 @@ def _error(status: int, answer: Any) -> errors.Error:
 
 
 @contextlib.asynccontextmanager
-async def open_desk(settings: Settings) -> AsyncIterator[OpenDesk]:
+async def open_desk(settings: Settings, *, may_make: bool = False) -> AsyncIterator[OpenDesk]:
+    """Unless it may make one, a store must be there: who looks does not begin a new one by a mistyped address."""
     client = settings.client
     if client.url:
         async with _over_http(client.url, client.key.get_secret_value(), settings) as carry:
@@ -85,6 +87,10 @@ async def open_desk(settings: Settings) -> AsyncIterator[OpenDesk]:
         async with _over_http(beside.address, beside.token, settings, f"process {beside.pid}") as carry:
             yield OpenDesk(carry)
         return
+    if (database := file_of(settings.store)) is not None:
+        if not may_make:
+            require_store(database)
+        keep_off_foreign(database)
     async with _in_process(settings) as carry:
         yield OpenDesk(carry)
 

@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(keys, name="keys")
 
 
-@asks(keys)
+@asks(keys, may_make=True)
 async def create(
     desk: Desk,
     name: Annotated[str, typer.Argument(help="Whose it is, for people.")],

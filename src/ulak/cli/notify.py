@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(notify, name="notify")
 
 
-@asks(notify)
+@asks(notify, may_make=True)
 async def send(
     desk: Desk,
     notification_type: Annotated[str, typer.Argument(metavar="TYPE", help="EMAIL, SMS, PUSH, IN_APP or WEBHOOK.")],
@@ -148,7 +148,7 @@ async def list_endpoints(desk: Desk) -> Shown:
     return found, table(found, "url", "secrets", "disabledAt", "reason")
 
 
-@asks(endpoints, "register")
+@asks(endpoints, "register", may_make=True)
 async def register_endpoint(
     desk: Desk,
     url: Url,

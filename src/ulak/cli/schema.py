@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import stat
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,10 +15,30 @@ from ulak.errors import Misconfigured, NotFound, Unavailable
 from ulak.masking import mask_url
 from ulak.settings import Settings
 from ulak.stores.file_lock import FileLock
-from ulak.stores.migrate import migrate_postgres, migrate_sqlite
+from ulak.stores.migrate import judge_owner, migrate_postgres, migrate_sqlite
 from ulak.stores.private_file import ensure_private, make_private
 from ulak.stores.sqlite_reader import open_reader
 from ulak.stores.sqlite_session import opening
+
+
+def require_store(database: Path) -> None:
+    """For commands that only look: a store that is not there is a wrong address more often than a new beginning."""
+    try:
+        found = database.stat()
+    except FileNotFoundError:
+        found = None
+    except OSError:  # whoever opens it is about to say why
+        return
+    if found is None or (stat.S_ISREG(found.st_mode) and not found.st_size):
+        raise NotFound(f"no store at {database}; check the setting store, or start ulak serve, which makes it")
+
+
+def keep_off_foreign(database: Path) -> None:
+    """Look at a file before it is opened for writing: that alone would change one of another program."""
+    with opening(database):
+        if database.is_file():
+            with contextlib.closing(open_reader(database)) as connection:
+                judge_owner(connection)
 
 
 def migrate_store(settings: Settings) -> list[int]:
@@ -25,6 +46,7 @@ def migrate_store(settings: Settings) -> list[int]:
     now = SystemClock().now()
     database = file_of(settings.store)
     if database is not None:
+        keep_off_foreign(database)
         with opening(database), locked(database), contextlib.closing(connect(database)) as connection:
             return migrate_sqlite(connection, now)
     if settings.store == "memory:":
@@ -65,12 +87,15 @@ def back_up(settings: Settings, target: Path) -> None:
             f"{mask_url(settings.store)} has no file to copy; "
             f"for PostgreSQL run: pg_dump --format=custom --file={target}"
         )
-    if not database.exists():
-        raise NotFound(f"no store {database}; check the setting store")
+    require_store(database)
     make_private(target)
     try:
         with contextlib.closing(open_reader(database)) as connection:
+            judge_owner(connection)
             connection.execute("VACUUM INTO ?", (str(target),))
+    except Misconfigured:
+        target.unlink(missing_ok=True)
+        raise
     except sqlite3.Error as error:
         target.unlink(missing_ok=True)
         raise Unavailable(f"the backup failed: {error}; nothing was written") from error

@@ -62,8 +62,18 @@ def sqlite_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
+def judge_owner(connection: sqlite3.Connection) -> None:
+    """Refuse a file that another program made. Many number their schemas too, so the version alone tells nothing."""
+    found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    ours = set(_TABLE.findall(migrations("sqlite")[0][1]))
+    if (found or sqlite_version(connection)) and not ours <= found:
+        (_, _, file), *_ = connection.execute("PRAGMA database_list")
+        raise Misconfigured(f"{file} belongs to another program; name a file of its own in the setting store")
+
+
 def prepare_sqlite(connection: sqlite3.Connection, now: int) -> None:
     """Fill an empty file; judge one that is not."""
+    judge_owner(connection)
     if sqlite_version(connection) == 0:
         migrate_sqlite(connection, now)
     judge(sqlite_version(connection), "sqlite")
@@ -71,6 +81,7 @@ def prepare_sqlite(connection: sqlite3.Connection, now: int) -> None:
 
 def migrate_sqlite(connection: sqlite3.Connection, now: int) -> list[int]:
     """Apply what is missing; answers the versions that were applied."""
+    judge_owner(connection)
     present = sqlite_version(connection)
     judge_unknown(present, "sqlite")
     applied = []
