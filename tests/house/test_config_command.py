@@ -45,6 +45,23 @@ def test_show_prints_no_secret():
     assert row(output, "channels.email.password")[1] == "**********"
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"host=example.com password={SECRET}",
+        f"host=example.com password='{SECRET}' options=a://b",
+        f"ulak:{SECRET}@example.com/ulak",
+        f"mysql://ulak:{SECRET}@example.com/ulak",
+        SECRET,
+    ],
+)
+def test_check_prints_no_secret_of_a_store_that_it_refuses(address):
+    result = ulak("config", "check", env={"ULAK_STORE": address})
+    assert result.exit_code == 1
+    assert "env ULAK_STORE: store" in result.output
+    assert SECRET not in result.output
+
+
 def test_check_is_content_with_good_settings():
     assert ulak("config", "check").exit_code == 0
 

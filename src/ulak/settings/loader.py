@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource
 
 from ulak.errors import Misconfigured, NotFound
-from ulak.masking import mask_url
+from ulak.masking import mask_text, mask_url
 from ulak.settings.key import ENV_PREFIX, Key, env_of, flatten, keys, name_of, nearest, nest, sections
 from ulak.settings.line import lines_of
 from ulak.settings.tree import Settings
@@ -119,4 +119,8 @@ def _given(key: Key | None, value: Any) -> str:
     """The refused value, for a reader who looks for a typing error; never that of a secret."""
     if key is None or key.secret or not isinstance(value, str | int | float):
         return ""
-    return f" = {mask_url(value) if isinstance(value, str) else value!r}"
+    if not isinstance(value, str):
+        return f" = {value!r}"
+    if not key.field.repr and "://" not in value:  # an address in a form that we don't know may be all password
+        return ""
+    return f" = {mask_text(mask_url(value))!r}"
