@@ -18,6 +18,10 @@ def make(settings):
     return Ulak(settings=settings)
 def wrong(settings):
     return settings
+def bare():
+    return ulak
+def refusing(settings):
+    return Ulak("nonsense:")
 """
 
 
@@ -46,7 +50,15 @@ def test_without_a_name_the_settings_make_one():
     [
         ("shop_of_test", "write it as module:name"),
         ("nowhere:ulak", "no module nowhere"),
+        (":ulak", "write it as module:name"),
+        ("nowhere.jobs:ulak", "no module nowhere; start in the folder"),
         ("shop_of_test:missing", "missing"),
+        (
+            "shop_of_test:bare",
+            r"bare: TypeError: bare\(\) takes 0 .*; name a Ulak, or a function that takes the settings",
+        ),
+        ("shop_of_test:refusing", "no such kind of store"),
+        ("json:dumps", "TypeError: .* not JSON serializable; name a Ulak, or a function"),
         ("shop_of_test:number", "neither a Ulak nor a function"),
         ("shop_of_test:wrong", "neither a Ulak nor a function"),
     ],
@@ -54,6 +66,27 @@ def test_without_a_name_the_settings_make_one():
 def test_a_wrong_name_is_explained(name, told):
     with pytest.raises(Misconfigured, match=told):
         find_ulak(name, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("import ulak\ndef f(:\n", r"broken_of_test\.py:2: invalid syntax; correct it"),
+        (
+            "import ulak\nimport missing_of_test\n",
+            r"broken_of_test\.py:2: the module missing_of_test is not here; install",
+        ),
+        ("from ulak import nothing\n", r"broken_of_test\.py:1: ImportError: cannot import name 'nothing'"),
+        ("1 / 0\n", r"broken_of_test\.py:1: ZeroDivisionError: division by zero; correct it"),
+        ("raise AttributeError('two\\nlines')\n", r"broken_of_test\.py:1: AttributeError: two lines; correct it"),
+    ],
+    ids=["syntax", "module", "name", "error", "lines"],
+)
+def test_an_app_that_can_not_be_imported_is_told_in_a_line_with_its_place(folder, text, told):
+    (folder / "broken_of_test.py").write_text(text)
+    with pytest.raises(Misconfigured, match=told) as raised:
+        find_ulak("broken_of_test:ulak", None, None)
+    assert len(str(raised.value).splitlines()) == 1
 
 
 def test_an_app_with_its_own_settings_takes_no_others():

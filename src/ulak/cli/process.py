@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
 import structlog
@@ -26,6 +27,7 @@ from ulak.cli.option import load_settings
 from ulak.cli.schema import keep_off_foreign
 from ulak.errors import Error, Misconfigured, Unavailable
 from ulak.masking import mask_text
+from ulak.settings import Settings
 from ulak.spine.job import Job
 
 log = structlog.get_logger("ulak")
@@ -66,25 +68,61 @@ def find_ulak(name: str | None, config: Path | None, assignments: list[str] | No
                 "use the environment, or name a function that takes the settings and answers a Ulak"
             )
         return found
-    made = found(load_settings(config, assignments).settings) if callable(found) else None
+    made = _make(name, found, load_settings(config, assignments).settings) if callable(found) else None
     if not isinstance(made, Ulak):
-        raise Misconfigured(f"{name} is neither a Ulak nor a function that makes one from settings")
+        raise Misconfigured(f"--app {name} is neither a Ulak nor a function that makes one from settings")
     return made
 
 
 def _load(name: str) -> Any:
-    module, colon, attribute = name.partition(":")
-    if not colon:
+    module, _, attribute = name.partition(":")
+    if not module or not attribute:
         raise Misconfigured(f"--app {name}: write it as module:name, for example shop.jobs:ulak")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
+    loaded = _import(name, module)
     try:
-        found = getattr(importlib.import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        raise Misconfigured(f"--app {name}: no module {error.name}; start in the folder that has it") from error
+        return getattr(loaded, attribute)
     except AttributeError as error:
-        raise Misconfigured(f"--app {name}: {error}") from error
-    return found
+        raise Misconfigured(f"--app {name}: {error}; name what is there") from error
+
+
+def _import(name: str, module: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except Error:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            raise Misconfigured(f"--app {name}: no module {error.name}; start in the folder that has it") from error
+        raise Misconfigured(f"--app {name}: {_place(error)}the module {error.name} is not here; install it") from error
+    except SyntaxError as error:
+        raise Misconfigured(f"--app {name}: {error.filename}:{error.lineno}: {error.msg}; correct it") from error
+    except Exception as error:
+        raise Misconfigured(f"--app {name}: {_told(error)}; correct it, or what it needs") from error
+
+
+def _make(name: str, function: Callable[..., Any], settings: Settings) -> Any:
+    try:
+        return function(settings)
+    except Error:
+        raise
+    except Exception as error:
+        raise Misconfigured(
+            f"--app {name}: {_told(error)}; name a Ulak, or a function that takes the settings and answers a Ulak"
+        ) from error
+
+
+def _told(error: Exception) -> str:
+    """In one line what went wrong in the user's code, and where."""
+    return " ".join(f"{_place(error)}{type(error).__name__}: {error}".split())
+
+
+def _place(error: Exception) -> str:
+    """The line that raised it; nothing when that is ours, or of the import system."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    lines = [f"{frame.filename}:{frame.lineno}: " for frame in frames if not frame.filename.startswith("<")]
+    return lines[-1] if lines else ""
 
 
 def add_demo(ulak: Ulak) -> None:
