@@ -16,6 +16,10 @@ ulak = Ulak("memory:")
 number = 7
 def make(settings):
     return Ulak(settings=settings)
+kept = Ulak("sqlite:///shop.db")
+remote = Ulak("postgresql://ulak:hunter2@example.com/shop")
+def stubborn(settings):
+    return Ulak("sqlite:///shop.db", settings=settings)
 def wrong(settings):
     return settings
 def bare():
@@ -92,6 +96,37 @@ def test_an_app_that_can_not_be_imported_is_told_in_a_line_with_its_place(folder
 def test_an_app_with_its_own_settings_takes_no_others():
     with pytest.raises(Misconfigured, match="come too late"):
         find_ulak("shop_of_test:ulak", None, ["http.port=1"])
+
+
+@pytest.mark.parametrize("name", ["ulak", "kept", "remote", "stubborn"])
+@pytest.mark.parametrize("store", ["sqlite:///other.db", "postgresql://ulak:hunter2@example.com/other"])
+def test_an_app_that_works_on_another_store_than_the_environment_names_is_refused(monkeypatch, name, store):
+    find_ulak(f"shop_of_test:{name}", None, None)
+    monkeypatch.setenv("ULAK_STORE", store)
+    with pytest.raises(Misconfigured, match=r"but env ULAK_STORE names the store .*; leave the address out") as raised:
+        find_ulak(f"shop_of_test:{name}", None, None)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_an_app_that_works_on_another_store_than_the_settings_file_names_is_refused(folder):
+    (folder / "ulak.toml").write_text('store = "sqlite:///other.db"\n')
+    with pytest.raises(Misconfigured, match=r"works on sqlite:///shop\.db, but ulak\.toml:1 names"):
+        find_ulak("shop_of_test:kept", None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "store"),
+    [
+        ("ulak", "memory:"),
+        ("kept", "sqlite:///./shop.db"),
+        ("kept", "sqlite:///{folder}/shop.db"),
+        ("remote", "postgres://example.com/shop?sslmode=require"),
+        ("make", "sqlite:///other.db"),
+    ],
+)
+def test_an_app_whose_store_the_environment_names_too_is_taken(folder, monkeypatch, name, store):
+    monkeypatch.setenv("ULAK_STORE", store.format(folder=folder))
+    assert isinstance(find_ulak(f"shop_of_test:{name}", None, None), Ulak)
 
 
 def test_the_demo_adds_a_kind():

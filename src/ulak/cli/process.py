@@ -26,8 +26,8 @@ from ulak.cli.beside import file_of
 from ulak.cli.option import load_settings
 from ulak.cli.schema import keep_off_foreign
 from ulak.errors import Error, Misconfigured, Unavailable
-from ulak.masking import mask_text
-from ulak.settings import Settings
+from ulak.masking import mask_text, mask_url
+from ulak.settings import Loaded, Settings
 from ulak.spine.job import Job
 
 log = structlog.get_logger("ulak")
@@ -50,7 +50,7 @@ def run(
     ulak = find_ulak(name, config, [*(assignments or []), *(DEMO if demo and name is None else ())])
     if demo:
         add_demo(ulak)
-    if (database := file_of(ulak.settings.store)) is not None:
+    if (database := file_of(_address_of(ulak))) is not None:
         keep_off_foreign(database)
     logs.set_up(ulak.settings.log)
     uvloop.run(_live(ulak, until))
@@ -67,11 +67,35 @@ def find_ulak(name: str | None, config: Path | None, assignments: list[str] | No
                 f"{name} has its settings already, so --config and --set come too late; "
                 "use the environment, or name a function that takes the settings and answers a Ulak"
             )
+        _check_store(name, found, load_settings(None, None))
         return found
-    made = _make(name, found, load_settings(config, assignments).settings) if callable(found) else None
+    loaded = load_settings(config, assignments)
+    made = _make(name, found, loaded.settings) if callable(found) else None
     if not isinstance(made, Ulak):
         raise Misconfigured(f"--app {name} is neither a Ulak nor a function that makes one from settings")
+    _check_store(name, made, loaded)
     return made
+
+
+def _check_store(name: str, ulak: Ulak, loaded: Loaded) -> None:
+    """Commands in another shell go by the settings: they must not look at one store while the app works on another."""
+    origin, meant, used = loaded.origin("store"), loaded.settings.store, _address_of(ulak)
+    if origin != "default" and _where(meant) != _where(used):
+        raise Misconfigured(
+            f"--app {name} works on {mask_url(used)}, but {origin} names the store {mask_url(meant)}; "
+            "leave the address out in the app, as in Ulak(), or give both the same"
+        )
+
+
+def _address_of(ulak: Ulak) -> str:
+    return ulak._address  # noqa: SLF001 - its settings may name another store than the one that it was given
+
+
+def _where(address: str) -> str:
+    """What two spellings of one store have in common: its file, or its server and database."""
+    if (database := file_of(address)) is not None:
+        return str(database.resolve())
+    return address.partition("://")[2].rpartition("@")[2].partition("?")[0]
 
 
 def _load(name: str) -> Any:
