@@ -214,6 +214,18 @@ async def test_a_claim_that_waits_is_given_back_with_the_name_that_it_was_made_i
     assert ride.result() is None
 
 
+async def test_room_lent_under_a_name_that_is_gone_does_not_come_back_to_the_new_one(two, database):
+    bench, _ = two
+    with psycopg.connect(database) as connection:
+        await bench.store.enqueue_in(connection, [bench.row("few")])
+        await bench.store._go_on_under_a_new_name()
+        connection.rollback()
+    for _ in range(3):
+        bench.clock.advance(10)
+        await bench.store.tend()
+    assert bench.store.ledger.available.get("few", 0) == 0
+
+
 async def test_a_store_that_was_taken_for_dead_goes_on_under_a_new_name(two, database):
     first, second = two
     await first.offer(*[first.row("few") for _ in range(2)])

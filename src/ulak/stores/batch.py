@@ -50,7 +50,6 @@ class Batches:
         self._next_rider = next_rider
         self._given_up = given_up
         self._tx: Tx | None = None
-        self._recent_failures = 0
         self.reruns = 0
 
     def run(self, batch: list[Item]) -> Buffers:
@@ -70,19 +69,13 @@ class Batches:
         raise Fatal("the database went away again and again during one batch")
 
     def _attempt(self, batch: list[Item]) -> Buffers:
-        if self._recent_failures < 3:
-            try:
-                buffers = self._run_bare(batch)
-            except (CommitUnknown, SessionLost, BatchFailed, Fatal):
-                raise
-            except BaseException as error:  # noqa: BLE001 - any unit may raise anything; the batch runs again
-                self._undo(error)
-                self.reruns += 1
-                self._recent_failures += 1
-            else:
-                self._recent_failures = 0
-                return buffers
-        self._recent_failures = max(self._recent_failures - 1, 0)
+        try:
+            return self._run_bare(batch)
+        except (CommitUnknown, SessionLost, BatchFailed, Fatal):
+            raise
+        except BaseException as error:  # noqa: BLE001 - any unit may raise anything; the batch runs again
+            self._undo(error)
+        self.reruns += 1
         return self._run_isolated(batch)
 
     def _undo(self, error: BaseException) -> None:

@@ -293,6 +293,7 @@ class PostgresStore:
         """Others took this process for dead and gave its work and its credit away."""
         before = self.owner
         self._credits.forget()
+        self._loans = Loans()  # of the credit that is gone
         await asyncio.to_thread(self._join)
         self._take_name()
         log.warning("registered_again", before=before, owner=self.owner, note="others took this process for dead")
