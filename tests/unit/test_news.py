@@ -7,6 +7,7 @@ import pytest
 
 from ulak.clock import ManualClock
 from ulak.spine.store import Buffers
+from ulak.stores.postgres_herald import Herald
 from ulak.stores.postgres_news import LEAST_SECONDS, PAUSE_SECONDS, News, Word
 
 MAIL, TEXT = ("mail", 2), ("text", 2)
@@ -117,3 +118,20 @@ def test_more_levels_than_a_word_holds_are_told_in_several(news):
     told = taken(news)
     assert len(told) > 1
     assert sum(len(word.ready) for word in told) == 800
+
+
+def test_who_says_hello_while_the_herald_counts_the_others_is_not_overlooked():
+    herald = Herald(wires=None, clock=ManualClock(), heard=lambda word: None)
+
+    class Counting:
+        """The count was taken before the other one came; its greeting is heard while the answer is read."""
+
+        def execute(self, _statement):
+            herald._hear(1, 2, msgspec.json.encode(Word(hello=True)).decode())
+            return self
+
+        def fetchall(self):
+            return [(0, 0, 0, 1)]
+
+    herald._read_facts(Counting())
+    assert not herald.alone

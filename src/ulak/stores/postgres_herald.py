@@ -44,6 +44,7 @@ class Herald:
         self._pipe: tuple[int, int] | None = None  # only while it runs: a store that fails to open leaves none
         self._thread = threading.Thread(target=self._run, name="ulak-herald", daemon=True)
         self.alone = False
+        self._greeted = False
         self.facts: dict[str, float] = {}
 
     def start(self) -> None:
@@ -123,16 +124,18 @@ class Herald:
             log.warning("word_not_understood", payload=payload[:200])
             return
         if word.hello:
-            self.alone = False
+            self.alone, self._greeted = False, True
         self._heard(word)
 
     def _notify(self, connection: Connection, payload: str) -> None:
         connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
 
     def _read_facts(self, connection: Connection) -> None:
+        """Who says hello while this is read is not counted in it yet."""
+        self._greeted = False
         row: tuple[Any, ...] = connection.execute(sql.read_facts.postgres.encode()).fetchall()[0]
         self.facts = dict(zip(("dead_tuples", "oldest_xmin_age", "events_unnumbered", "owners"), row, strict=True))
-        self.alone = self.facts["owners"] <= 1
+        self.alone = self.facts["owners"] <= 1 and not self._greeted
 
 
 def _readable(descriptors: list[int], seconds: float) -> set[int]:
