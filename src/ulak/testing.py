@@ -37,7 +37,8 @@ async def _busy(ulak: Ulak) -> bool:
 
 
 async def _promoted(ulak: Ulak) -> bool:
-    """Whether something is due that was put off by what has just ended."""
+    """Whether something can run that could not before: it is due, or what stood before it was too old."""
+    await ulak.loops.expire()
     await ulak.loops.alarm.promote_due()
     return await _busy(ulak)
 

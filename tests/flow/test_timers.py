@@ -11,6 +11,7 @@ from tests.flow.conftest import build
 from tests.flow.stores import claim, nothing_is_claimed
 from ulak import Backoff, Invalid, NewJob, Transient
 from ulak.clock import to_datetime
+from ulak.spine.expiry import PAGE
 from ulak.testing import advance, drain
 
 
@@ -98,6 +99,48 @@ async def test_a_retry_beyond_the_expiry_is_dropped(make, recorder):
         await advance(ulak, 10)
         assert (await ulak.jobs.get(job)).status == "expired"
     assert len(recorder.jobs) == 1
+
+
+async def test_what_nobody_claims_expires_too(make, recorder):
+    """Its kind has no handler here, or it waits for a time after its end, or behind another of its key."""
+    ulak = make()
+    recorder.on(ulak, "mail.told")
+    async with ulak:
+        soon, late = (to_datetime(ulak.clock.now() + millis) for millis in (5000, 60_000))
+        (orphan, deferred, first, behind, young) = await ulak.enqueue_many(
+            [
+                NewJob("mail.unknown", "orphan", expires_at=soon, continuation="mail.told"),
+                NewJob("mail.unknown", due_at=late, expires_at=soon),
+                NewJob("mail.unknown", key="ada", expires_at=soon),
+                NewJob("mail.unknown", key="ada", expires_at=soon),
+                NewJob("mail.unknown", key="ada", expires_at=late),
+            ]
+        )
+        await advance(ulak, 20)
+        statuses = [(await ulak.jobs.get(job)).status for job in (orphan, deferred, first, behind, young)]
+        tally = (await ulak.jobs.tally())["mail.unknown"]
+    assert statuses == ["expired"] * 4 + ["ready"]
+    assert (tally["accepted"], tally["expired"]) == (5, 4)
+    assert [payload["payload"] for payload in recorder.payloads] == ["orphan"]
+
+
+async def test_more_expire_than_one_look_takes_and_what_runs_is_left_alone(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.slow")
+    recorder.release = asyncio.Event()
+    async with ulak:
+        soon = to_datetime(ulak.clock.now() + 5000)
+        running = await ulak.enqueue("mail.slow", expires_at=soon)
+        await recorder.started.wait()
+        await ulak.enqueue_many([NewJob("mail.unknown", expires_at=soon) for _ in range(2 * PAGE + 1)])
+        ulak.clock.advance(5)
+        await ulak.loops.expire()
+        tally = (await ulak.jobs.tally())["mail.unknown"]
+        assert (await ulak.jobs.get(running)).status == "running"
+        recorder.release.set()
+        await drain(ulak)
+        assert (await ulak.jobs.get(running)).status == "done"
+    assert tally["expired"] == 2 * PAGE + 1
 
 
 async def test_a_cron_entry_fires_once_per_time_and_survives_a_restart(sqlite_address, clock, recorder):

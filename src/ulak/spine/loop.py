@@ -1,4 +1,4 @@
-"""The loops that make a store live: worker, timers, heartbeat, cron, pruner, upkeep; and what a commit wakes."""
+"""The loops that make a store live: worker, timers, heartbeat, cron, expiry, pruner, upkeep; and what a commit wakes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import structlog
 
 from ulak.clock import Clock, SteadyClock
 from ulak.errors import Error
-from ulak.spine import probe
+from ulak.spine import expiry, probe
 from ulak.spine.admission import Gate
 from ulak.spine.alarm import Alarm
 from ulak.spine.breaker import Breakers, load_breakers
@@ -120,6 +120,7 @@ class Loops:
             self._spawn("watch", self._run_watch)
             self._spawn("timers", self.alarm.run)
             self._spawn("behind", self._run_behind)
+            self._spawn("expiry", self._run_expiry)
             self._spawn("pruner", self._run_pruner)
             if self._crons:
                 self._spawn("cron", self._run_cron)
@@ -180,6 +181,16 @@ class Loops:
                 self._telemetry.count("cron_fired", name)
             pause = max(following - self._clock.now(), 0) / 1000
             await self._clock.wait(self._never, min(pause, LONGEST_SLEEP_SECONDS))
+
+    async def _run_expiry(self) -> None:
+        while True:
+            await self.expire()
+            await self._clock.wait(self._never, expiry.PAUSE_SECONDS)
+
+    async def expire(self) -> None:
+        """End what waits and is too old, also where no claim would come to it."""
+        while await self._store.submit(expiry.EXPIRE, None) == expiry.PAGE:
+            pass
 
     async def _run_pruner(self) -> None:
         while True:
