@@ -9,6 +9,7 @@ import pytest
 
 from tests.flow.stores import claim, nothing_is_claimed
 from ulak import IllegalTransition, NewJob, NotFound
+from ulak.spine.cancel import CANCEL
 from ulak.spine.outcome import Release, Settlement
 from ulak.spine.settle import SETTLE
 from ulak.testing import drain
@@ -29,6 +30,16 @@ async def test_a_waiting_job_is_cancelled_at_once_and_never_runs(make, recorder)
         with pytest.raises(NotFound):
             await ulak.jobs.cancel(12345)
     assert recorder.jobs == []
+
+
+async def test_a_cancel_beside_a_claim_comes_first(make, recorder):
+    """After it, it would find a job that runs, but nobody yet who runs it: the handler would go on for seconds."""
+    ulak = make()
+    recorder.on(ulak, "mail.send")
+    async with ulak, nothing_is_claimed(ulak):
+        job = await ulak.enqueue("mail.send")
+        claiming, cancelling = claim(ulak, "mail.send"), ulak.store.submit(CANCEL, job)
+        assert (await cancelling, (await claiming).leases) == ("cancelled", [])
 
 
 async def test_a_running_job_is_interrupted_and_ends_as_cancelled(make, recorder):

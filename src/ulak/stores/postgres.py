@@ -41,7 +41,7 @@ log = structlog.get_logger("ulak.postgres")
 sql = Queries("ulak.spine")
 
 # Whoever admits new work must be one thread: room is spent in memory.
-_WORKING = (Line.SETTLE, Line.CLAIM, Line.TIMERS)
+_WORKING = (Line.SETTLE, Line.TIMERS, Line.CLAIM)
 _ADMITTING = (Line.ENQUEUE, Line.UNIT)
 
 FLOOR_SECONDS = 1.0
