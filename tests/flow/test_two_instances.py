@@ -10,7 +10,8 @@ import pytest
 
 from tests.flow.conftest import build
 from tests.flow.stores import POSTGRES, address_of
-from ulak import BreakerPolicy, NewJob, Transient
+from ulak import BreakerPolicy, NewJob, Transient, Ulak
+from ulak.clock import SystemClock
 from ulak.http.app import build_app
 from ulak.spine.breaker import save_breakers
 from ulak.spine.loop import BREAKERS_SECONDS
@@ -189,3 +190,13 @@ async def asked(door, path, body):
 
     await door(scope, receive, send)
     return sent[0]["status"], sent[1]["body"]
+
+
+async def test_two_machines_whose_clocks_differ_by_minutes_agree_on_the_time(database):
+    class Ahead(SystemClock):
+        def now(self):
+            return super().now() + 300_000
+
+    async with Ulak(database, clock=Ahead(), work=False) as ahead, Ulak(database, work=False) as right:
+        assert abs(ahead.store.clock.now() - right.store.clock.now()) < 60_000
+        assert abs((await ahead.store.write(lambda tx: tx.now)) - (await right.store.write(lambda tx: tx.now))) < 60_000

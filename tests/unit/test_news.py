@@ -7,6 +7,7 @@ import pytest
 
 from ulak.clock import ManualClock
 from ulak.spine.store import Buffers
+from ulak.stores.postgres_clock import DatabaseClock
 from ulak.stores.postgres_herald import Herald
 from ulak.stores.postgres_news import LEAST_SECONDS, PAUSE_SECONDS, News, Word
 
@@ -121,7 +122,7 @@ def test_more_levels_than_a_word_holds_are_told_in_several(news):
 
 
 def test_who_says_hello_while_the_herald_counts_the_others_is_not_overlooked():
-    herald = Herald(wires=None, clock=ManualClock(), heard=lambda word: None)
+    herald = Herald(wires=None, clock=DatabaseClock(ManualClock()), heard=lambda word: None)
 
     class Counting:
         """The count was taken before the other one came; its greeting is heard while the answer is read."""

@@ -110,6 +110,7 @@ class PostgresStore:
         try:
             check_place(self._wires.connect)
             with self._wires.connect() as connection:
+                self._clock.ask(connection)  # before it is used: it does not go back
                 prepare_postgres(connection, self.clock.now())
             sessions += [self._session(admits=False), self._session(admits=True)]
             self._join()

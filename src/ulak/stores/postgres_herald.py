@@ -17,9 +17,10 @@ import msgspec
 import structlog
 
 from ulak import codec
-from ulak.clock import Clock, SystemClock
+from ulak.clock import SystemClock
 from ulak.spine.query import Queries
 from ulak.spine.store import Buffers
+from ulak.stores.postgres_clock import DatabaseClock
 from ulak.stores.postgres_news import News, Word
 from ulak.stores.postgres_wires import Connection, Wires
 from ulak.stores.session import Fatal
@@ -35,7 +36,7 @@ _decoder = msgspec.json.Decoder(Word)
 
 
 class Herald:
-    def __init__(self, wires: Wires, clock: Clock, heard: Callable[[Word], None]) -> None:
+    def __init__(self, wires: Wires, clock: DatabaseClock, heard: Callable[[Word], None]) -> None:
         self._wires = wires
         self._clock = clock
         self._ending = threading.Event()
@@ -97,6 +98,7 @@ class Herald:
         facts_at = 0.0
         while not self._ending.is_set():
             if self._clock.monotonic() >= facts_at:
+                self._clock.ask(connection)
                 self._read_facts(connection)
                 facts_at = self._clock.monotonic() + FACTS_SECONDS
             self._listen(connection, own, min(FACTS_SECONDS, self._news.due_in_seconds()))

@@ -36,10 +36,7 @@ SET enable_hashjoin = off; SET enable_mergejoin = off;
 SET plan_cache_mode = force_generic_plan; SET jit = off;
 SET lock_timeout = '300ms'; SET idle_in_transaction_session_timeout = '30s'
 """
-_BACKEND = """
-SELECT pid, backend_start, (extract(epoch FROM clock_timestamp()) * 1000)::bigint
-FROM pg_stat_activity WHERE pid = pg_backend_pid()
-"""
+_BACKEND = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 # Where nothing can be written any more another server may be the primary by now, and where our statements are not known
 # somebody has put another session in the place of ours.
 _USELESS = (errors.ReadOnlySqlTransaction, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
@@ -84,9 +81,9 @@ class PostgresSession:
         self._connection = connection
         self._cursor = connection.cursor(binary=True)
         connection.execute(_SETTINGS)
-        pid, started, now = connection.execute(_BACKEND).fetchall()[0]
+        pid, started = connection.execute(_BACKEND).fetchall()[0]
         self._backend: tuple[int, datetime] = (pid, started)
-        self._clock.adjust(now)
+        self._clock.ask(connection)
 
     def turn_to_next_batch(self) -> None:
         self._contended = set()
