@@ -169,11 +169,18 @@ async def test_a_proxy_on_loopback_does_not_open_the_door(mark, shared):
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
         {"Origin": "http://localhost.evil.example"},
+        {"Origin": "http://localhost:3000", "Host": "localhost:8025"},
     ],
 )
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_web_page_can_not_use_the_open_door(headers, shared):
     assert (await shared.post("/api/jobs", {"kind": "mail"}, headers=headers)).status == 403
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_page_of_this_door_may_use_it(shared):
+    headers = {"Origin": "http://localhost:8025", "Host": "localhost:8025"}
+    assert (await shared.post("/api/jobs", {"kind": "mail"}, headers=headers)).status == 202
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8025", "127.0.0.1:1", "[::1]:8025", "[::1]"])

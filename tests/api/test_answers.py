@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+import msgspec
 import pytest
 import pytest_asyncio
 from fastapi import APIRouter
@@ -152,3 +153,32 @@ async def test_a_wrong_field_is_named(body, field, shared):
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_body_that_can_not_be_read_is_the_callers_fault(body, shared):
     assert (await shared.post("/api/jobs", data=body)).status == 400
+
+
+BODIES = [
+    ("/api/jobs", {"kind": "mail"}, 202),
+    ("/api/notifications", {"notificationType": "SMS", "recipient": "+905551112233", "body": "hello"}, 202),
+    ("/api/notifications/batch", [{"notificationType": "SMS", "recipient": "+905551112233", "body": "hello"}], 207),
+    ("/api/dead/redrive", {"all": True, "dryRun": True}, 200),
+    ("/api/breakers/reset", {"all": True}, 200),
+    ("/api/keys", {"name": "shop", "scopes": ["notify"]}, 201),
+    ("/api/webhook-endpoints", {"url": "https://example.com/hook"}, 201),
+    ("/api/db/backup", {"name": "monday.db"}, 409),  # a store in memory has none, and that is read first
+]
+
+
+@pytest.mark.parametrize("called", ["application/x-www-form-urlencoded", "text/plain", "application/json", None])
+@pytest.mark.parametrize(("path", "body", "status"), BODIES, ids=[path for path, *_ in BODIES])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_body_is_json_whatever_it_is_called(shared, path, body, status, called):
+    """`curl -d` calls it a form."""
+    headers = {} if called is None else {"content-type": called}
+    skipped = ["content-type"] if called is None else None
+    key = await shared.make_key("admin")
+    async with shared.session.post(
+        shared.address + path,
+        data=msgspec.json.encode(body),
+        headers={"authorization": f"Bearer {key}", **headers},
+        skip_auto_headers=skipped,
+    ) as answer:
+        assert answer.status == status, await answer.text()
