@@ -35,11 +35,13 @@ def to_millis(instant: datetime) -> int:
 def given_millis(name: str, instant: datetime) -> int:
     """An instant from a caller, who is told which parameter is none, or has no time zone."""
     if not isinstance(instant, datetime):
-        raise Invalid(f"{name}: {instant!r:.50} is no datetime; give an aware one", fields=[(name, "datetime")])
+        raise Invalid(
+            f"{name}: {instant!r:.50} is no datetime; give an aware one", fields=[(name, "must be an aware datetime")]
+        )
     try:
         return to_millis(instant)
     except ValueError as error:
-        raise Invalid(f"{name}: {error}", fields=[(name, "time zone")]) from error
+        raise Invalid(f"{name}: {error}", fields=[(name, "needs a time zone")]) from error
 
 
 class Clock(Protocol):

@@ -12,6 +12,7 @@ from fastapi import APIRouter
 from tests.api.serving import serving
 from ulak import errors
 from ulak.http import app
+from ulak.http.caller import SCOPES
 from ulak.http.hot import HotRoute, Routes
 from ulak.http.jobs import JobAccepted, JobRequest
 
@@ -182,3 +183,54 @@ async def test_a_body_is_json_whatever_it_is_called(shared, path, body, status, 
         skip_auto_headers=skipped,
     ) as answer:
         assert answer.status == status, await answer.text()
+
+
+UUID = "must be a UUID, like 0ca0d6db-9140-8000-8000-0000756c616b"
+INSTANT = "must be an instant with a time zone, like 2027-01-01T09:00:00Z"
+ID = "must be an id or a cursor: a whole number of at most 19 digits"
+SENTENCES = [
+    ("POST /api/jobs", {}, "kind", "is required"),
+    ("POST /api/jobs", {"kind": ""}, "kind", "must be text of at least 1 characters"),
+    ("POST /api/jobs", {"kind": 1}, "kind", "must be text, not a whole number"),
+    ("POST /api/jobs", {"kind": "a", "slots": 0}, "slots", "must be a whole number, at least 1"),
+    ("POST /api/jobs", {"kind": "a", "delaySeconds": 1e300}, "delaySeconds", "must be a number, at most 315,360,000"),
+    ("POST /api/jobs", {"kind": "a", "priority": "x"}, "priority", "must be one of URGENT, HIGH, NORMAL, LOW"),
+    ("POST /api/jobs", {"kind": "a", "dueAt": "soon"}, "dueAt", INSTANT),
+    ("POST /api/jobs", {"kind": "a", "dueAt": "2027-01-01T00:00:00"}, "dueAt", INSTANT),
+    ("POST /api/jobs", [], "body", "must be an object, not a list"),
+    ("POST /api/jobs", {"kind": "\0"}, "kind", "must have 1 to 100 characters, no NUL and no lone surrogate"),
+    ("POST /api/notifications", {"recipient": 1}, "recipient", "must be text or null, not a whole number"),
+    ("POST /api/keys", {"name": "\n", "scopes": ["jobs"]}, "name", "must have 1 to 100 printable characters"),
+    ("POST /api/dead/redrive", {"ids": ["x"]}, "ids.0", ID),
+    ("POST /api/dead/redrive", {"ratePerSecond": 1e9}, "ratePerSecond", "must be less than or equal to 10,000"),
+    ("POST /api/dead/redrive", {"colour": 1}, "colour", "is not a field here"),
+    ("GET /api/jobs/abc", ..., "id", ID),
+    ("GET /api/notifications/abc", ..., "identifier", UUID),
+    ("GET /api/dead?diedBefore=soon", ..., "diedBefore", INSTANT),
+    ("GET /api/events?after=99999999999999999", ..., "after", "must be less than or equal to 9,007,199,254,740,992"),
+]
+
+
+@pytest.mark.parametrize(("asked", "body", "field", "message"), SENTENCES)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_wrong_with_a_field_is_a_sentence(shared, asked, body, field, message):
+    answer = await shared.ask(*asked.split(), body)
+    assert answer.status == 400
+    assert answer.body["fields"] == [{"field": field, "message": message}]
+
+
+@pytest.mark.parametrize(("path", "field"), [("/api/jobs", "body"), ("/api/keys", "body"), ("/api/notifications", "")])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_body_that_is_no_json_is_told_so(shared, path, field):
+    """A notification has a field of the name body."""
+    answer = await shared.post(path, data=b"{oops")
+    assert answer.status == 400
+    (told,) = answer.body["fields"]
+    assert told["field"] == field
+    assert "JSON" in told["message"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_scope_that_is_none_is_answered_with_those_that_are(shared):
+    (told,) = (await shared.post("/api/keys", {"name": "a", "scopes": ["foo"]})).body["fields"]
+    assert all(scope in told["message"] for scope in SCOPES)

@@ -12,6 +12,7 @@ from tests.api.serving import settings_for
 from ulak import Ulak
 from ulak.http.app import ROOMS, Door
 from ulak.http.caller import SCOPES, Needs
+from ulak.http.problems import PATTERNS
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/http.md").read_text(encoding="utf-8")
 DOOR = Door(Ulak(settings=settings_for()))
@@ -81,3 +82,15 @@ def test_every_answer_to_a_mistake_is_described():
 
 def test_every_scope_is_documented():
     assert [scope for scope in SCOPES if f"`{scope}`" not in PAGE] == []
+
+
+def patterns_of(part):
+    if isinstance(part, dict):
+        yield from [part["pattern"]] if isinstance(part.get("pattern"), str) else []
+        part = list(part.values())
+    for inner in part if isinstance(part, list) else []:
+        yield from patterns_of(inner)
+
+
+def test_every_pattern_has_its_sentence():
+    assert set(patterns_of(DOCUMENT)) == set(PATTERNS)

@@ -78,7 +78,7 @@ async def test_a_bound_without_a_time_zone_is_refused_by_name(make, bound):
     async with make() as ulak:
         with pytest.raises(Invalid, match=f"{bound}: .* has no time zone") as refused:
             await ulak.jobs.find_dead(Filter(**{bound: datetime(2027, 1, 1)}))
-    assert refused.value.fields == [(bound, "time zone")]
+    assert refused.value.fields == [(bound, "needs a time zone")]
 
 
 async def test_an_instant_at_the_end_of_all_years_is_kept_and_shown(make):

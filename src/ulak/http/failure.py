@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from pydantic.alias_generators import to_camel
 
-from ulak import errors
+from ulak import complaint, errors
 from ulak.masking import mask_text
 
 
@@ -102,20 +102,23 @@ def camel(error: errors.Invalid) -> errors.Invalid:
     return type(error)(str(error), fields=[(to_camel(name), text) for name, text in error.fields])
 
 
-def invalid_from(error: Exception) -> errors.Invalid:
-    """A decoder's complaint as ours, with the field that it is about."""
-    text = str(error)
-    reason, _, place = text.partition(" - at ")
-    name = place.strip("`").removeprefix("$").lstrip(".") if place else _named(text)
-    fields = [(name, reason)] if name else []
-    return errors.Invalid(
-        "the body is not as expected" if fields else f"the body can't be read: {reason}", fields=fields
-    )
+def invalid_from(error: Exception, wanted: type[msgspec.Struct]) -> errors.Invalid:
+    """A decoder's complaint about a body as ours, with the field that it is about."""
+    reason, _, place = str(error).partition(" - at ")
+    known = {field.encode_name: field.type for field in msgspec.structs.fields(wanted)}
+    if reason.startswith(("Object missing", "Object contains")):  # these name their field in backticks
+        name = reason.split("`")[1]
+        return _invalid(name, f"is not a field; there are: {', '.join(known)}" if name not in known else "is required")
+    name = place.strip("`").removeprefix("$").lstrip(".")
+    if name:
+        return _invalid(name, complaint.of_decoder(reason, known.get(name)))
+    if reason.startswith("Expected"):
+        return _invalid("body", complaint.of_decoder(reason))
+    return errors.Invalid(f"the body is not JSON: {reason}; send a JSON object", fields=[("body", "must be JSON")])
 
 
-def _named(text: str) -> str:
-    """`Object missing required field `kind`` names its field in backticks."""
-    return text.split("`")[1] if text.startswith(("Object missing", "Object contains")) else ""
+def _invalid(name: str, why: str) -> errors.Invalid:
+    return errors.Invalid("the body is not as expected", fields=[(name, why)])
 
 
 Headers = list[tuple[bytes, bytes]]

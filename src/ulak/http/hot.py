@@ -84,4 +84,4 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
     try:
         return decoder.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise invalid_from(error) from error
+        raise invalid_from(error, decoder.type) from error

@@ -47,11 +47,16 @@ def make_key(name: str, scopes: list[str], now: int) -> NewKey:
 
 def _check(name: str, scopes: list[str]) -> None:
     if not 0 < len(name) <= MOST_NAME or not name.isprintable():
-        raise Invalid(f"a key's name has 1 to {MOST_NAME} printable characters", fields=[("name", "length")])
+        raise Invalid(
+            f"a key's name has 1 to {MOST_NAME} printable characters",
+            fields=[("name", f"must have 1 to {MOST_NAME} printable characters")],
+        )
     unknown = [scope for scope in scopes if scope not in SCOPES]
     if unknown or not scopes:
         said = f"no scope {unknown[0]!r}" if unknown else "a key without a scope opens nothing"
-        raise Invalid(f"{said}; there are: {', '.join(SCOPES)}", fields=[("scopes", "choice")])
+        raise Invalid(
+            f"{said}; there are: {', '.join(SCOPES)}", fields=[("scopes", f"must be of: {', '.join(SCOPES)}")]
+        )
 
 
 def _digest(secret: bytes) -> str:

@@ -201,7 +201,8 @@ def _inbox(ulak: Ulak) -> APIRouter:
 
 def _cursor(last_event_id: str) -> int:
     if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 20):
-        raise Invalid("Last-Event-ID must be the id of an event of this stream", fields=[("Last-Event-ID", "number")])
+        why = "must be the id of an event of this stream: a whole number"
+        raise Invalid(f"Last-Event-ID {why}", fields=[("Last-Event-ID", why)])
     return int(last_event_id)
 
 

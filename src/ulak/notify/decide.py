@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from ulak import complaint
 from ulak.errors import Invalid
 from ulak.notify.model import PRIORITIES, Notification, Request, Status
 
@@ -183,5 +184,5 @@ def _wrong_type(expected: Any, value: Any) -> str | None:
     try:
         msgspec.convert(value, expected)
     except msgspec.ValidationError as error:
-        return str(error)
+        return complaint.of_decoder(str(error))
     return None

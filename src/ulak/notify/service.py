@@ -149,7 +149,9 @@ class Notify:
         try:
             codec.check_depth(payload)
         except ValueError as error:
-            raise Invalid(f"the notification can't be kept: {error}", fields=[("metadata", "depth")]) from error
+            raise Invalid(
+                f"the notification can't be kept: {error}", fields=[("metadata", f"can't be kept: {error}")]
+            ) from error
         now = store.clock.now()
         # In the order of its fields: by name it takes twice as long, and every notification comes through here.
         return Row(
@@ -194,7 +196,8 @@ class Notify:
 
     async def _accept_once(self, gate: Gate, row: Row, request: Request, key: str, scope: str) -> Accepted:
         if not 0 < len(key) <= 255:
-            raise Invalid("Idempotency-Key must have 1 to 255 characters", fields=[("Idempotency-Key", "length")])
+            why = "must have 1 to 255 characters"
+            raise Invalid(f"Idempotency-Key {why}", fields=[("Idempotency-Key", why)])
         digest = hashlib.sha256(codec.encode(request)).hexdigest()
         mark = hashlib.sha256(f"{scope}\n{key}".encode()).hexdigest()
         once = Once(mark, digest, row, self._options.idempotency_millis)
@@ -235,7 +238,10 @@ class Notify:
             raise Invalid(f"limit {limit} is out of range; use 1 to 500", fields=[("limit", "must be 1 to 500")])
         start = NEWEST if before is None else _job_of(before)
         if start is None:
-            raise Invalid("before is not an id of a notification", fields=[("before", "must be an id")])
+            raise Invalid(
+                "before is not an id of a notification",
+                fields=[("before", "must be an id of a notification, as nextBefore gives it")],
+            )
         store, _ = self._parts()
         kinds = ALL_KINDS if notification_type is None else (self._kind(notification_type),) * 2
         return await store.read(find_views, kinds, decide.known_status(status), start, limit)

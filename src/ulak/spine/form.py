@@ -85,23 +85,23 @@ def _check(job: NewJob) -> None:
     if job.slots != 1 and not is_whole(job.slots, 1, MOST_SLOTS):
         raise Invalid(
             f"slots of a {job.kind} job must be a whole number, 1 to {MOST_SLOTS}, not {job.slots!r:.50}",
-            fields=[("slots", "range")],
+            fields=[("slots", f"must be a whole number, 1 to {MOST_SLOTS}")],
         )
     if job.priority not in _LEVELS:
         raise Invalid(
             f"priority of a {job.kind} job must be one of 0 to 3, not {job.priority!r:.50}",
-            fields=[("priority", "choice")],
+            fields=[("priority", "must be one of 0 to 3")],
         )
     if job.delay_seconds is not None and (job.due_at is not None or not 0 <= job.delay_seconds <= MOST_DELAY_SECONDS):
         raise Invalid(
             f"delay_seconds of a {job.kind} job must be 0 to ten years, and due_at is instead of it; "
             f"given: {job.delay_seconds!r:.50}",
-            fields=[("delay_seconds", "choice")],
+            fields=[("delay_seconds", "must be 0 to ten years of seconds, and not be given beside a due time")],
         )
     if job.on_uncertain not in _HOLDS:
         raise Invalid(
             f"on_uncertain of a {job.kind} job must be one of {', '.join(_HOLDS)}, not {job.on_uncertain!r:.50}",
-            fields=[("on_uncertain", "choice")],
+            fields=[("on_uncertain", f"must be one of {', '.join(_HOLDS)}")],
         )
 
 
@@ -111,13 +111,15 @@ def _wrong_type(job: object) -> Invalid:
         return Invalid(f"{job!r:.50} is no job; give NewJob(kind, payload)")
     name = next((name for name, types in _TYPES.items() if not isinstance(getattr(job, name), types)), "job")
     wanted = "a number" if name in {"delay_seconds", "priority"} else "text"
-    return Invalid(f"{name} of a job must be {wanted}, not {getattr(job, name, job)!r:.50}", fields=[(name, "type")])
+    return Invalid(
+        f"{name} of a job must be {wanted}, not {getattr(job, name, job)!r:.50}", fields=[(name, f"must be {wanted}")]
+    )
 
 
 def _bad_text(job: NewJob, name: str, most: int = MOST_TEXT) -> Invalid:
     return Invalid(
         f"{name} of a {job.kind[:50]!r} job must have 1 to {most} characters, no NUL and no lone surrogate",
-        fields=[(name, "length")],
+        fields=[(name, f"must have 1 to {most} characters, no NUL and no lone surrogate")],
     )
 
 
@@ -170,11 +172,14 @@ def to_json(value: Any, whose: str, what: str = "payload") -> bytes:
         if value is not None and (len(payload) > SHORT or payload.find(b"null") >= 0):  # `in` takes twice as long
             codec.check(value, payload)
     except (TypeError, msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Invalid(f"the {what} of {whose} can't be written as JSON: {error}", fields=[(what, "json")]) from error
+        raise Invalid(
+            f"the {what} of {whose} can't be written as JSON: {error}",
+            fields=[(what, f"can't be written as JSON: {error}")],
+        ) from error
     if len(payload) > MOST_PAYLOAD_BYTES:
         raise TooLarge(
             f"the {what} of {whose} is larger than {MOST_PAYLOAD_BYTES // 1024} KiB; "
             "store it elsewhere and send where it is",
-            fields=[(what, "size")],
+            fields=[(what, f"must be at most {MOST_PAYLOAD_BYTES // 1024} KiB")],
         )
     return payload

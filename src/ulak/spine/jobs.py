@@ -163,18 +163,24 @@ def _check_ids(identifiers: Ids) -> None:
 def _check_cursor(name: str, cursor: int) -> None:
     if not is_whole(cursor, -MOST_ID, MOST_ID):
         raise Invalid(
-            f"{name} must be a whole number of at most 19 digits, not {cursor!r:.50}", fields=[(name, "range")]
+            f"{name} must be a whole number of at most 19 digits, not {cursor!r:.50}",
+            fields=[(name, "must be a whole number of at most 19 digits")],
         )
 
 
 def _check_limit(limit: int, most: int = MOST_ID) -> None:
     if not is_whole(limit, 1, most):
-        raise Invalid(f"limit {limit!r:.50} is out of range; use 1 to {most}", fields=[("limit", "range")])
+        raise Invalid(
+            f"limit {limit!r:.50} is out of range; use 1 to {most}", fields=[("limit", f"must be 1 to {most}")]
+        )
 
 
 def _check_text(name: str, text: str | None) -> None:
     if text is not None and text != "" and not is_text(text):
-        raise Invalid(f"{name} must be text of up to 200 characters, not {text!r:.50}", fields=[(name, "text")])
+        raise Invalid(
+            f"{name} must be text of up to 200 characters, not {text!r:.50}",
+            fields=[(name, "must be text of up to 200 characters")],
+        )
 
 
 class Jobs:
@@ -202,7 +208,8 @@ class Jobs:
     ) -> list[Record]:
         """Newest first. If not whole, payload and detail are None and the timeline is short: a page of few bytes."""
         if status is not None and status not in STATUSES:
-            raise Invalid(f"no status {status!r}; there are: {', '.join(STATUSES)}")
+            names = ", ".join(STATUSES)
+            raise Invalid(f"no status {status!r}; there are: {names}", fields=[("status", f"must be one of {names}")])
         _check_limit(limit, MOST)
         _check_text("kind", kind)
         _check_cursor("before", before or 0)

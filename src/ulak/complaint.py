@@ -1,0 +1,60 @@
+"""What a decoder or a validator says of a field, as a sentence that tells what the field must be.
+
+Bounds are written in groups of three digits: they read better, and masking takes a long number for a telephone's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal, get_args, get_origin
+
+INSTANT = "must be an instant with a time zone, like 2027-01-01T09:00:00Z"
+_WORDS = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+    "datetime": "an instant",
+}
+_BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+_EXPECTED = re.compile(r"Expected `([^`]+)`(?:, got `([^`]+)`)?(?:( of length)? ([<>]=?) ([\d.e+-]+))?")
+_NUMBER = re.compile(r"(?<![\w.])\d{4,}(?:\.0)?(?![\w.])")
+
+
+def of_decoder(reason: str, wanted: Any = None) -> str:
+    """From msgspec's words; `wanted` is the field's type, which knows the choices that it does not tell."""
+    if reason.startswith("Invalid enum value"):
+        return f"must be one of {', '.join(map(str, _choices(wanted)))}"
+    if "RFC3339" in reason or "timezone" in reason:
+        return INSTANT
+    found = _EXPECTED.fullmatch(reason)
+    return reason if found is None else _expected(*found.groups())
+
+
+def of_validator(reason: str) -> str:
+    """From pydantic's words: `Input should be …`, `String should have …`."""
+    if reason == "Field required":
+        return "is required"
+    return grouped(re.sub(r"^\w+ should ", "must ", reason))
+
+
+def grouped(text: str) -> str:
+    return _NUMBER.sub(lambda found: f"{int(float(found[0])):,}", text)
+
+
+def _expected(wanted: str, got: str | None, length: str | None, bound: str | None, number: str | None) -> str:
+    words = " or ".join(_WORDS.get(word, word) for word in wanted.split(" | "))
+    if got is not None:
+        return f"must be {words}, not {_WORDS.get(got, got)}"
+    if bound is None or number is None:
+        return f"must be {words}"
+    limit = f"{_BOUNDS[bound]} {grouped(number)}"
+    return f"must be {words} of {limit} characters" if length else f"must be {words}, {limit}"
+
+
+def _choices(wanted: Any) -> list[Any]:
+    if get_origin(wanted) is Literal:
+        return list(get_args(wanted))
+    return [choice for part in get_args(wanted) for choice in _choices(part)]
