@@ -234,3 +234,40 @@ async def test_a_body_that_is_no_json_is_told_so(shared, path, field):
 async def test_a_scope_that_is_none_is_answered_with_those_that_are(shared):
     (told,) = (await shared.post("/api/keys", {"name": "a", "scopes": ["foo"]})).body["fields"]
     assert all(scope in told["message"] for scope in SCOPES)
+
+
+UNKNOWN_KEYS = [
+    ("GET /api/jobs?stauts=dead", "stauts", "there are: before, kind, limit, status"),
+    ("GET /api/dead?error_class=permanent", "error_class", "errorClass"),
+    ("GET /api/notifications?type=SMS", "type", "notificationType"),
+    ("GET /api/inbox/ada?read=false", "read", "there are: before, limit, unread"),
+    ("GET /api/breakers?all=true", "all", "this route has none"),
+    ("GET /metrics?kind=mail", "kind", "this route has none"),
+    ("POST /api/jobs?dryRun=true", "dryRun", "this route has none"),
+    ("POST /api/dead/redrive?dryRun=true", "dryRun", "this route has none"),
+    ("POST /api/db/resume?dryRun", "dryRun", "this route has none"),
+    ("DELETE /api/dead/1?dryRun=true", "dryRun", "this route has none"),
+]
+
+
+@pytest.mark.parametrize(("asked", "name", "known"), UNKNOWN_KEYS)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_query_key_that_a_route_does_not_know_is_refused_with_those_that_it_knows(shared, asked, name, known):
+    answer = await shared.ask(*asked.split(), {"kind": "mail", "all": True} if asked.startswith("POST") else ...)
+    assert answer.status == 400
+    (told,) = answer.body["fields"]
+    assert told["field"] == name
+    assert known in told["message"]
+
+
+@pytest.mark.parametrize("probe", ["/healthz", "/readyz"])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_probe_is_answered_whatever_is_added_to_it(shared, probe):
+    assert (await shared.get(f"{probe}?at=1")).status == 200
+
+
+@pytest.mark.parametrize("path", ["/api/webhook-endpoints", "/api/webhook-endpoints/forget"])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_endpoint_with_a_misspelt_field_is_refused(shared, path):
+    answer = await shared.post(path, {"url": "https://example.com/hook", "secert": "whsec_x"})
+    assert [one["field"] for one in answer.body["fields"]] == ["secert"]

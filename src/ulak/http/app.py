@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 import structlog
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from ulak.app import Ulak
 from ulak.errors import Error
@@ -23,6 +23,7 @@ from ulak.http.meter import Meter
 from ulak.http.notify import notify_routes
 from ulak.http.page import add_page
 from ulak.http.problems import answer_with_problems
+from ulak.http.query import only_known_keys
 from ulak.http.schema import describe
 
 log = structlog.get_logger("ulak.http")
@@ -50,7 +51,13 @@ class Door:
         self.access = Access(self.ring, required=keys_required(settings))
         self.meter = Meter()
         self.guard = Guard(self.access, settings, ulak.clock, self.meter)
-        self.api = FastAPI(title="Ulak", docs_url=None, redoc_url=None, lifespan=lambda _: self.life())
+        self.api = FastAPI(
+            title="Ulak",
+            docs_url=None,
+            redoc_url=None,
+            lifespan=lambda _: self.life(),
+            dependencies=[Depends(only_known_keys)],
+        )
         self._front = self._assemble()
 
     def _assemble(self) -> Front:

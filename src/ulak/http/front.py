@@ -12,6 +12,7 @@ from ulak.http.failure import BodyTooLarge, encoded, raw
 from ulak.http.guard import Guard
 from ulak.http.hot import JSON_HEADERS, App, HotRoute, Message, Receive, Scope, Send, reply
 from ulak.http.meter import Meter
+from ulak.http.query import check_query, keys_of
 
 log = structlog.get_logger("ulak.http")
 
@@ -52,6 +53,8 @@ class Front:
         try:
             caller, exact = self._guard.admit(scope)
             caller.need(route.scope)
+            if scope["query_string"]:
+                check_query(keys_of(scope["query_string"]), ())
             return await route.endpoint(
                 scope, receive if exact else _bounded(receive, self._guard.max_body), send, caller
             )

@@ -76,12 +76,16 @@ class MarkedOut(Wire):
     marked: int
 
 
-class EndpointIn(Wire):
+class Asked(Wire):
+    model_config = ConfigDict(extra="forbid")
+
+
+class EndpointIn(Asked):
     url: str = Field(max_length=2048)
     secret: str | None = Field(None, description="whsec_… or whsk_…; left out, one is made.", max_length=200)
 
 
-class EndpointUrl(Wire):
+class EndpointUrl(Asked):
     url: str = Field(max_length=2048)
 
 
