@@ -10,6 +10,7 @@ import pytest
 
 from tests.api.serving import serving
 from ulak import Ulak
+from ulak.errors import Unavailable
 
 STORE = "sqlite:///ulak.db"
 ENDINGS = ("", "-wal", "-shm")
@@ -72,7 +73,10 @@ async def test_a_backup_over_http_is_its_owners_alone(folder):
 
 
 def test_a_backup_that_fails_leaves_no_file(folder, ulak):
-    (folder / "ulak.db").write_text("not a database, but precious " * 100)
-    with pytest.raises(Exception, match="the backup failed"):
+    ulak("keys", "create", "ops", "--scope", "admin")
+    damaged = bytearray((folder / "ulak.db").read_bytes())
+    damaged[-4096:] = b"x" * 4096
+    (folder / "ulak.db").write_bytes(damaged)
+    with pytest.raises(Unavailable, match="the backup failed"):
         ulak("db", "backup", "backup.db")
     assert not (folder / "backup.db").exists()

@@ -125,10 +125,22 @@ def test_a_database_of_another_program_is_named_and_left_alone(folder, ulak, com
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == {"ulak.db": before}
 
 
-async def test_an_embedded_ulak_keeps_off_a_database_of_another_program(folder):
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+async def test_an_embedded_ulak_leaves_a_database_of_another_program_as_it_is(folder, mode):
     connection = sqlite3.connect("ulak.db")
-    connection.execute("CREATE TABLE song (name TEXT)")
+    connection.executescript(f"PRAGMA journal_mode = {mode}; CREATE TABLE song (name TEXT);")
     connection.close()
+    before = (folder / "ulak.db").read_bytes()
     with pytest.raises(Misconfigured, match="belongs to another program"):
         await Ulak("sqlite:///ulak.db").open()
-    assert not (folder / "ulak.db.ballast").exists()
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == {"ulak.db": before}
+
+
+async def test_a_database_that_another_program_has_open_is_judged_by_what_it_has_written_so_far(folder):
+    connection = sqlite3.connect("ulak.db")
+    connection.executescript("PRAGMA journal_mode = wal; CREATE TABLE song (name TEXT);")
+    before = {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith("-shm")}
+    with pytest.raises(Misconfigured, match="belongs to another program"):
+        await Ulak("sqlite:///ulak.db").open()
+    assert {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith("-shm")} == before
+    connection.close()

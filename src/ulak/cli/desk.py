@@ -16,7 +16,7 @@ import msgspec
 from ulak import errors
 from ulak.app import Ulak
 from ulak.cli.beside import file_of, find_beside
-from ulak.cli.schema import keep_off_foreign, require_store
+from ulak.cli.schema import require_store
 from ulak.http.app import Door, build_app
 from ulak.http.caller import SCOPES
 from ulak.http.failure import TABLE
@@ -87,10 +87,8 @@ async def open_desk(settings: Settings, *, may_make: bool = False) -> AsyncItera
         async with _over_http(beside.address, beside.token, settings, f"process {beside.pid}") as carry:
             yield OpenDesk(carry)
         return
-    if (database := file_of(settings.store)) is not None:
-        if not may_make:
-            require_store(database)
-        keep_off_foreign(database)
+    if not may_make and (database := file_of(settings.store)) is not None:
+        require_store(database)
     async with _in_process(settings) as carry:
         yield OpenDesk(carry)
 

@@ -24,7 +24,6 @@ from ulak.app import Ulak
 from ulak.cli import logs
 from ulak.cli.beside import file_of
 from ulak.cli.option import load_settings
-from ulak.cli.schema import keep_off_foreign
 from ulak.errors import Error, Misconfigured, Unavailable
 from ulak.masking import mask_text, mask_url
 from ulak.settings import Loaded, Settings
@@ -50,8 +49,6 @@ def run(
     ulak = find_ulak(name, config, [*(assignments or []), *(DEMO if demo and name is None else ())])
     if demo:
         add_demo(ulak)
-    if (database := file_of(_address_of(ulak))) is not None:
-        keep_off_foreign(database)
     logs.set_up(ulak.settings.log)
     uvloop.run(_live(ulak, until))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ulak.app import Ulak
 from ulak.cli import logs
 from ulak.cli.beside import file_of
-from ulak.cli.schema import connect, keep_off_foreign, locked, require_store
+from ulak.cli.schema import connect, locked, require_store
 from ulak.clock import SystemClock, to_datetime
 from ulak.errors import Conflict, Invalid, Misconfigured, NotFound
 from ulak.http.hold import hold_all
@@ -79,7 +79,6 @@ def _prepare(backup: Path, copy: Path) -> None:
 def hold_store(settings: Settings) -> int:
     if (database := file_of(settings.store)) is not None:
         require_store(database)
-        keep_off_foreign(database)
     logs.set_up_quietly(settings.log)
     return asyncio.run(_hold(settings))
 

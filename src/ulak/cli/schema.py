@@ -15,9 +15,9 @@ from ulak.errors import Misconfigured, NotFound, Unavailable
 from ulak.masking import mask_url
 from ulak.settings import Settings
 from ulak.stores.file_lock import FileLock
-from ulak.stores.migrate import judge_owner, migrate_postgres, migrate_sqlite
+from ulak.stores.migrate import migrate_postgres, migrate_sqlite
 from ulak.stores.private_file import ensure_private, make_private
-from ulak.stores.sqlite_reader import open_reader
+from ulak.stores.sqlite_reader import keep_off_foreign, open_reader
 from ulak.stores.sqlite_session import opening
 
 
@@ -31,14 +31,6 @@ def require_store(database: Path) -> None:
         return
     if found is None or (stat.S_ISREG(found.st_mode) and not found.st_size):
         raise NotFound(f"no store at {database}; check the setting store, or start ulak serve, which makes it")
-
-
-def keep_off_foreign(database: Path) -> None:
-    """Look at a file before it is opened for writing: that alone would change one of another program."""
-    with opening(database):
-        if database.is_file():
-            with contextlib.closing(open_reader(database)) as connection:
-                judge_owner(connection)
 
 
 def migrate_store(settings: Settings) -> list[int]:
@@ -88,14 +80,11 @@ def back_up(settings: Settings, target: Path) -> None:
             f"for PostgreSQL run: pg_dump --format=custom --file={target}"
         )
     require_store(database)
+    keep_off_foreign(database)
     make_private(target)
     try:
         with contextlib.closing(open_reader(database)) as connection:
-            judge_owner(connection)
             connection.execute("VACUUM INTO ?", (str(target),))
-    except Misconfigured:
-        target.unlink(missing_ok=True)
-        raise
     except sqlite3.Error as error:
         target.unlink(missing_ok=True)
         raise Unavailable(f"the backup failed: {error}; nothing was written") from error

@@ -24,7 +24,7 @@ from ulak.stores.ballast import Ballast
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import prepare_sqlite
 from ulak.stores.private_file import ensure_private, make_private
-from ulak.stores.sqlite_reader import Readers, open_reader
+from ulak.stores.sqlite_reader import Readers, keep_off_foreign, open_reader
 from ulak.stores.sqlite_session import SqliteSession, opening, translate
 from ulak.stores.sqlite_tx import SqliteTx
 from ulak.stores.writer import RUN_UNIT, Writer
@@ -83,6 +83,7 @@ class SqliteStore:
     async def open(self, listener: Listener) -> None:
         self._listener = listener
         try:
+            await asyncio.to_thread(keep_off_foreign, self.path)
             with opening(self.path):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.take()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -11,8 +12,9 @@ from urllib.parse import quote
 
 from ulak.clock import Clock
 from ulak.spine.store import Tx
+from ulak.stores.migrate import judge_owner
 from ulak.stores.read_pool import READ_SECONDS, ReadPool
-from ulak.stores.sqlite_session import translate
+from ulak.stores.sqlite_session import opening, translate
 
 R = TypeVar("R")
 
@@ -21,7 +23,24 @@ _CHECK_DEADLINE_EVERY = 10_000  # virtual machine steps
 
 def open_reader(path: Path) -> sqlite3.Connection:
     """`mode=ro`, not `query_only`: a query_only connection that closes last checkpoints and deletes the WAL."""
-    address = f"file:{quote(str(path))}?mode=ro"
+    return _open(path, "mode=ro")
+
+
+def keep_off_foreign(path: Path) -> None:
+    """Look at a file before it is locked and opened for writing: that alone would change one of another program."""
+    with opening(path):
+        if path.is_file():
+            with contextlib.closing(_open(path, "mode=ro" if _is_under_way(path) else "immutable=1")) as connection:
+                judge_owner(connection)
+
+
+def _is_under_way(path: Path) -> bool:
+    """If nothing is, the file alone is all there is, and it can be read without a WAL that would be left beside it."""
+    return any(path.with_name(path.name + ending).exists() for ending in ("-wal", "-journal"))
+
+
+def _open(path: Path, how: str) -> sqlite3.Connection:
+    address = f"file:{quote(str(path))}?{how}"
     return sqlite3.connect(address, uri=True, isolation_level=None, timeout=2, check_same_thread=False)
 
 
