@@ -25,4 +25,5 @@ def make_store(
         from ulak.stores.postgres import PostgresStore
 
         return PostgresStore(address, clock, capacity, spine.lease_seconds, pool_of)
-    raise Misconfigured(f"store {address!r} is not known; use memory:, sqlite:///file or postgresql://…")
+    # It is not shown: what is written in a form that we don't know may be all password.
+    raise Misconfigured("no such kind of store; its address begins with memory:, sqlite:/// or postgresql://")

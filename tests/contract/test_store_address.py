@@ -1,0 +1,18 @@
+"""From an address to a store: one that names no kind of store is refused."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+from ulak import Ulak
+from ulak.errors import Misconfigured
+from ulak.settings import Settings
+
+
+@pytest.mark.parametrize("address", ["mysql://ulak:hunter2@db/ulak", "host=db password=hunter2", "hunter2"])
+async def test_an_address_of_no_known_kind_is_refused_without_showing_it(address):
+    with pytest.raises(Misconfigured, match="begins with memory:, sqlite:/// or postgresql://") as refusal:
+        await Ulak(address, settings=Settings()).open()
+    assert "hunter2" not in "".join(traceback.format_exception(refusal.value))
