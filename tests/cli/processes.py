@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
-COMMAND = [sys.executable, "-c", "from ulak.cli import main; main()"]
+COMMAND = [sys.executable, "-m", "ulak"]
 PATIENCE_SECONDS = 60
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -14,7 +16,6 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="ulak",
-    help="Carries a change to whoever must act on it, and can prove what happened.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # its tracebacks print local variables, and those hold secrets
 )
@@ -22,9 +23,19 @@ for module in (serve, notify, jobs, dead, breakers, events, compute, db, keys, c
     module.register(app)
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ulak {version('ulak')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
-    """Keeps `ulak` a group of commands, however few there are."""
+def _root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the release and end.")
+    ] = False,
+) -> None:
+    """Carries a change to whoever must act on it, and can prove what happened."""
 
 
 def main() -> None:
