@@ -64,6 +64,16 @@ def test_check_prints_no_secret_of_a_store_that_it_refuses(address):
 
 def test_check_is_content_with_good_settings():
     assert ulak("config", "check").exit_code == 0
+    assert ulak("config", "check", "--set", "store=postgresql://ulak@a:5432,b/ulak").exit_code == 0
+
+
+@pytest.mark.parametrize("place", ["h:99999", "h:abc", "h:0", "a:1,b:65536", "h:٥", "[::1", "ulak:p@ss@h"])
+def test_check_refuses_a_postgresql_address_that_leads_nowhere(folder, place):
+    (folder / "ulak.toml").write_text(f"store = 'postgresql://{place}/x'\n", encoding="utf-8")
+    result = ulak("config", "check")
+    assert result.exit_code == 1
+    assert "ulak.toml:1: store: the address of the PostgreSQL store can't be read" in result.output
+    assert "a port is a number from 1 to 65535" in result.output
 
 
 def test_check_fails_and_names_each_mistake(folder):

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from ulak.cli.option import Assignments, ConfigFile, load_settings
 from ulak.errors import Misconfigured
+from ulak.settings import Loaded
 from ulak.settings.document import default_toml, shown
 from ulak.settings.key import keys, value_at
 from ulak.settings.tree import Settings
@@ -33,11 +34,23 @@ def show(config: ConfigFile = None, assignments: Assignments = None) -> None:
 def check(config: ConfigFile = None, assignments: Assignments = None) -> None:
     """Look for mistakes; the exit code is 1 when there are any."""
     try:
-        load_settings(config, assignments)
+        _check_address(load_settings(config, assignments))
     except Misconfigured as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
     typer.echo("The settings are in order.")
+
+
+def _check_address(loaded: Loaded) -> None:
+    """Whoever opens the store refuses an address that the driver can't read; here it is refused with its origin."""
+    if not loaded.settings.store.startswith(("postgresql://", "postgres://")):
+        return
+    from ulak.stores.postgres_address import read_address  # the driver takes a while to load
+
+    try:
+        read_address(loaded.settings.store)
+    except Misconfigured as error:
+        raise Misconfigured(f"{loaded.origin('store')}: store: {error}") from None
 
 
 @commands.command()

@@ -27,14 +27,20 @@ def read_address(address: str) -> dict[str, Any]:
         given = conninfo_to_dict(address)
     except psycopg.ProgrammingError:
         given = {"host": "@"}
-    # An unescaped @ or / cuts a password in two, and its rest is taken for a host or a port.
-    if "@" in str(given.get("host", "")) or not re.fullmatch(r"[\d,]*", str(given.get("port", ""))):
+    # An unescaped @ or / cuts a password in two, and its rest is taken for a host or a port; so neither is shown.
+    if "@" in str(given.get("host", "")) or not all(map(_is_port, str(given.get("port", "")).split(","))):
         raise Misconfigured(
             "the address of the PostgreSQL store can't be read; it is postgresql://user:password@host:port/database, "
-            "then ? and parameters of libpq. Write special characters in the user and the password as % and two hex "
-            "digits (@ is %40, / is %2F, : is %3A, % is %25), or leave the password to PGPASSWORD or ~/.pgpass"
+            "then ? and parameters of libpq; a port is a number from 1 to 65535. Write special characters in the user "
+            "and the password as % and two hex digits (@ is %40, / is %2F, : is %3A, % is %25), or leave the password "
+            "to PGPASSWORD or ~/.pgpass"
         )
     return _USUAL | given | _FIXED
+
+
+def _is_port(text: str) -> bool:
+    """One that is left out is the usual one."""
+    return not text or (re.fullmatch(r"[0-9]{1,5}", text) is not None and 0 < int(text) < 65_536)
 
 
 def without_secrets(address: str) -> str:
