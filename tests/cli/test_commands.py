@@ -182,3 +182,18 @@ def test_an_id_stays_one_part_of_the_path(store, ulak):
     with pytest.raises(Error):
         ulak("dead", "drop", f"../keys/{key}")
     assert ulak("keys", "list", "--json")["keys"][0]["revokedAt"] is None
+
+
+@pytest.mark.parametrize(
+    ("command", "known"),
+    [
+        (["jobs", "list", "--status", "foo"], "no status 'foo'; there are: ready, deferred"),
+        (["dead", "list", "--error-class", "foo"], "no error class 'foo'; there are: permanent, transient"),
+        (["dead", "redrive", "--error-class", "foo"], "no error class 'foo'; there are: permanent, transient"),
+        (["notify", "list", "--status", "foo"], "DELIVERED"),
+        (["notify", "list", "--type", "foo"], "EMAIL"),
+    ],
+)
+def test_a_choice_that_does_not_exist_is_refused_with_those_that_do(store, ulak, command, known):
+    with pytest.raises(Invalid, match=known):
+        ulak(*command)

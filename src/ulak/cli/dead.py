@@ -14,12 +14,13 @@ from rich.progress import track
 
 from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
 from ulak.errors import Invalid
+from ulak.spine.dead_letters import ERROR_CLASSES
 
 dead = typer.Typer(help="Look at dead letters, mend them, send them again.", no_args_is_help=True)
 
 PAGE = 500
 Kind = Annotated[str | None, typer.Option(help="Only this kind.")]
-ErrorClass = Annotated[str | None, typer.Option(help="permanent, transient, throttled, poison or uncertain.")]
+ErrorClass = Annotated[str | None, typer.Option(help=f"Only of this class: {', '.join(ERROR_CLASSES)}.")]
 Contains = Annotated[str | None, typer.Option(help="Only with this text in the cause.")]
 DiedBefore = Annotated[str | None, typer.Option(metavar="INSTANT", help="For example 2027-01-01T00:00:00Z.")]
 DiedAfter = Annotated[str | None, typer.Option(metavar="INSTANT", help="For example 2027-01-01T00:00:00Z.")]

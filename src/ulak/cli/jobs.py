@@ -9,6 +9,7 @@ import typer
 
 from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
 from ulak.cli.dead import send_again
+from ulak.spine.jobs import STATUSES
 
 jobs = typer.Typer(help="Look at jobs and step in.", no_args_is_help=True)
 
@@ -26,7 +27,7 @@ def register(app: typer.Typer) -> None:
 async def list_(
     desk: Desk,
     kind: Annotated[str | None, typer.Option(help="Only this kind.")] = None,
-    status: Annotated[str | None, typer.Option(help="Only this status, for example ready or dead.")] = None,
+    status: Annotated[str | None, typer.Option(help=f"Only this status: {', '.join(STATUSES)}.")] = None,
     before: Annotated[str | None, typer.Option(help="Only ids below this one: the next page.")] = None,
     limit: Annotated[int, typer.Option(help="Most rows.")] = 50,
 ) -> Shown:

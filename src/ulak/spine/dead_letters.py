@@ -18,6 +18,8 @@ from ulak.spine.store import Line, Tx, Verb
 
 sql = Queries(__package__)
 
+ERROR_CLASSES = ("permanent", "transient", "throttled", "poison", "uncertain")
+
 
 @dataclass(frozen=True, slots=True)
 class Filter:
@@ -31,6 +33,8 @@ class Filter:
 
 
 def find_ids(tx: Tx, wanted: Filter, after: int, limit: int) -> list[int]:
+    if wanted.error_class is not None and wanted.error_class not in ERROR_CLASSES:
+        raise Invalid(f"no error class {wanted.error_class!r:.50}; there are: {', '.join(ERROR_CLASSES)}")
     rows = tx.all(
         sql.find_dead,
         kind=wanted.kind,
