@@ -14,15 +14,38 @@ __all__ = ["ManualClock", "advance", "assert_enqueued", "drain", "enqueued"]
 
 _WORKING: tuple[Literal["ready"], Literal["running"], Literal["suspect"]] = ("ready", "running", "suspect")
 PATIENCE_SECONDS = 30.0
+MOST_NAMED = 10
 
 
 async def drain(ulak: Ulak) -> None:
     """Run until nothing that can run now is left: ready work is done, deferred work waits for its time."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while await _busy(ulak) or await _promoted(ulak):
-            ulak.loops.changed.clear()
-            if await _busy(ulak):
-                await ulak.loops.changed.wait()
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS) as limit:
+            while await _busy(ulak) or await _promoted(ulak):
+                ulak.loops.changed.clear()
+                if await _busy(ulak):
+                    await ulak.loops.changed.wait()
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise TimeoutError(_what_goes_on(ulak)) from error
+
+
+def _what_goes_on(ulak: Ulak) -> str:
+    worker = ulak.loops.worker
+    waiting = worker.ahead.held()
+    leases = sorted((one.lease for one in worker.running if one not in waiting), key=lambda lease: lease.id)
+    if not leases:
+        return (
+            f"after {PATIENCE_SECONDS:g} s there is work that nobody here runs, see ulak.jobs.counts(); "
+            "is this Ulak open with work=False, or is another process at work on the store?"
+        )
+    some = ", ".join(f"{lease.kind} {lease.id}" for lease in leases[:MOST_NAMED])
+    return (
+        f"after {PATIENCE_SECONDS:g} s {len(leases)} job(s) still run: {some}"
+        f"{', …' if len(leases) > MOST_NAMED else ''}; end what their handlers wait for, "
+        "or advance the clock by more than their timeout_seconds"
+    )
 
 
 async def _busy(ulak: Ulak) -> bool:

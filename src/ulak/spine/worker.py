@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Awaitable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ulak.clock import Clock
 from ulak.spine import executor, probe
@@ -20,6 +23,8 @@ from ulak.spine.taker import Taker
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.timers import Spare
 from ulak.spine.underway import Running, Underway
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,22 +139,26 @@ class Worker:
     # Stopping
 
     async def stop(self, grace_seconds: float, cancel_seconds: float) -> StopReport:
-        """Stop claiming, return what has not started, wait, cancel, wait again. Never longer than that."""
+        """Stop claiming, return what has not started, wait, cancel, wait again. Never longer than that.
+
+        The limits hold in real time too: nobody moves a manual clock any more while its test waits here.
+        """
         began = self._clock.monotonic()
         self._close_books()
         finished_before = self._finished
         probe.reach("stop.before_release")
         waiting = self._runners.take_back() + self.ahead.take_back()
-        await self.taker.stop(grace_seconds)
+        await _within(grace_seconds, self.taker.stop(grace_seconds))
         self._hand_back(waiting)
         cancelled = 0
-        if not await self._underway.drained(max(began + grace_seconds - self._clock.monotonic(), 0.0)):
+        grace_left = max(began + grace_seconds - self._clock.monotonic(), 0.0)
+        if not await _within(grace_left, self._underway.drained(grace_left)):
             # A thread can't be cancelled. To try its job again while it goes on would be to run it twice, unmarked.
             stoppable = [running for running in self.running if running.handler.lane != "thread"]
             cancelled = len(stoppable)
             for running in stoppable:
                 self._interrupt(running, Retry(0.0, "the worker was stopped"))
-            await self._underway.drained(cancel_seconds)
+            await _within(cancel_seconds, self._underway.drained(cancel_seconds))
         self._close_books()
         left = began + grace_seconds + cancel_seconds - self._clock.monotonic()
         await self._settler.close(closing_seconds(self._store, left))
@@ -165,6 +174,13 @@ class Worker:
         self._released += len(left)
         for running in left:
             self._end(running, Release())
+
+
+async def _within(seconds: float, waiting: Awaitable[T]) -> T | None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            return await waiting
+    return None
 
 
 def _settlements(ended: list[Running]) -> list[Settlement]:
