@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.flow.conftest import build
 from tests.flow.stores import events_with
-from ulak import NewJob
+from ulak import Conflict, NewJob
 from ulak.spine.pruner import PRUNE, Ages
 from ulak.testing import drain
 
@@ -69,6 +71,16 @@ async def test_the_sequence_goes_on_after_everything_was_pruned_and_the_process_
         await ulak.enqueue("mail.send")
         (event,) = await ulak.jobs.events(after=cursor)
         assert event.seq == cursor + 1
+
+
+async def test_a_cursor_beyond_the_newest_event_is_refused_and_the_newest_is_not(make):
+    async with make(work=False) as ulak:
+        assert await ulak.jobs.events(after=0) == []
+        await ulak.enqueue("mail.send")
+        (event,) = await events_with(ulak, "accepted", 1)
+        assert await ulak.jobs.events(after=event.seq) == []
+        with pytest.raises(Conflict, match=f"{event.seq + 1} is beyond the newest event, {event.seq}: .*restored"):
+            await ulak.jobs.events(after=event.seq + 1)
 
 
 async def test_history_and_dead_letters_are_pruned_by_their_own_age(make, recorder):

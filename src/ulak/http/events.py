@@ -11,14 +11,13 @@ from fastapi.responses import StreamingResponse
 
 from ulak.app import Ulak
 from ulak.clock import Clock
-from ulak.errors import Conflict, Error
+from ulak.errors import Error
 from ulak.http.caller import Caller, Needs
 from ulak.http.hot import Routes
 from ulak.http.jobs import Limit
 from ulak.http.sse import sse, sse_reset, stream_of
 from ulak.http.view import EventView, View, event_view
-from ulak.spine.event import EventRecord, first_seq, last_seq, read_events
-from ulak.spine.store import Tx
+from ulak.spine.event import EventRecord, read_page
 from ulak.spine.tail import Page, Tail
 
 KEEP_ALIVE_SECONDS = 15.0
@@ -50,7 +49,7 @@ def _router(ulak: Ulak) -> APIRouter:
     @router.get("", summary="Read events")
     async def list_events(_: May, after: After = 0, limit: Limit = 100) -> EventPage:
         """Nothing is missed or seen twice. A cursor beyond the newest event is refused: it is another store's."""
-        oldest, found = await ulak.store.read(_read_checked, after or 0, limit)
+        oldest, found = await ulak.store.read(read_page, after or 0, limit)
         following = found[-1].seq if found else after or 0
         return EventPage(events=list(map(event_view, found)), after=following, oldest=oldest)
 
@@ -65,15 +64,6 @@ def _router(ulak: Ulak) -> APIRouter:
         return stream_of(_follow(tail, await tail.begin(after if last_event_id is None else int(last_event_id))))
 
     return router
-
-
-def _read_checked(tx: Tx, after: int, limit: int) -> tuple[int, list[EventRecord]]:
-    newest = last_seq(tx)
-    if after > newest:
-        raise Conflict(
-            f"cursor {after} is beyond the newest event, {newest}: this store was restored or is another one"
-        )
-    return first_seq(tx), read_events(tx, after, limit)
 
 
 async def _follow(tail: Tail, start: Page) -> AsyncIterator[bytes]:

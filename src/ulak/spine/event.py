@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ulak.clock import to_datetime
+from ulak.errors import Conflict
 from ulak.spine.query import Queries
 from ulak.spine.store import Event, Tx
 
@@ -94,6 +95,16 @@ def first_seq(tx: Tx) -> int:
     """The oldest event that pruning has left; in an empty log, the one to come."""
     row = tx.one(sql.first_block)
     return 1 if row is None else int(row[0])
+
+
+def read_page(tx: Tx, after: int, limit: int) -> tuple[int, list[EventRecord]]:
+    """The oldest event that is left, and those above a cursor, which must be one of this log."""
+    newest = last_seq(tx)
+    if after > newest:
+        raise Conflict(
+            f"cursor {after} is beyond the newest event, {newest}: this store was restored or is another one"
+        )
+    return first_seq(tx), read_events(tx, after, limit)
 
 
 def find_reset(tx: Tx, cursor: int) -> Reset | None:

@@ -13,7 +13,7 @@ from ulak.errors import IllegalTransition, Invalid, NotFound
 from ulak.spine import dead_letters
 from ulak.spine.cancel import CANCEL, Cancelled
 from ulak.spine.dead_letters import REDRIVE, Filter
-from ulak.spine.event import EventRecord, read_events
+from ulak.spine.event import EventRecord, read_page
 from ulak.spine.form import is_number, is_text, is_whole, to_json
 from ulak.spine.job import Entry, Priority, Record, State, Word
 from ulak.spine.query import Queries, Query
@@ -280,7 +280,11 @@ class Jobs:
         return found
 
     async def events(self, after: int = 0, limit: int = 1000) -> Events:
-        """Events above the cursor, in commit order; the last one's `seq` is the next cursor."""
+        """Events above the cursor, in commit order; the last one's `seq` is the next cursor.
+
+        A cursor beyond the newest event is another log's, and a Conflict.
+        """
         _check_cursor("after", after)
         _check_limit(limit)
-        return await self._store.read(read_events, after, limit)
+        _, found = await self._store.read(read_page, after, limit)
+        return found
