@@ -39,7 +39,7 @@ async def test_a_payload_too_large_for_the_store_is_refused():
         large = b'{"kind": "mail", "payload": "%b"}' % (b"y" * 1_048_576)
         answer = await served.post("/api/jobs", data=io.BytesIO(large))
         assert (answer.status, answer.body["error"]) == (413, "too_large")
-        assert answer.body["fields"] == [{"field": "payload", "message": "size"}]
+        assert answer.body["fields"] == [{"field": "payload", "message": "must be at most 1024 KiB"}]
 
 
 @pytest.mark.parametrize("path", ["/api/jobs", "/api/dead/redrive"])

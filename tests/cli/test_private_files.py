@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import sqlite3
 import stat
 
 import pytest
@@ -74,8 +76,10 @@ async def test_a_backup_over_http_is_its_owners_alone(folder):
 
 def test_a_backup_that_fails_leaves_no_file(folder, ulak):
     ulak("keys", "create", "ops", "--scope", "admin")
+    with contextlib.closing(sqlite3.connect(folder / "ulak.db")) as connection:
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'past'").fetchall()
     damaged = bytearray((folder / "ulak.db").read_bytes())
-    damaged[-4096:] = b"x" * 4096
+    damaged[4096 * (page - 1) : 4096 * page] = b"x" * 4096
     (folder / "ulak.db").write_bytes(damaged)
     with pytest.raises(Unavailable, match="the backup failed"):
         ulak("db", "backup", "backup.db")

@@ -1,4 +1,4 @@
-"""The loops that make a store live: worker, timers, heartbeat, cron, expiry, pruner, upkeep; and what a commit wakes."""
+"""The loops that make a store live: worker, timers, heartbeat, cron, expiry, pruner, upkeep; and what commits wake."""
 
 from __future__ import annotations
 
