@@ -13,8 +13,11 @@ from tests.flow.stall import Stall
 from tests.flow.stores import POSTGRES, address_of
 from ulak import Conflict, Unavailable
 from ulak.spine import store as seam
+from ulak.spine.query import Queries
 from ulak.stores import read_pool
 from ulak.testing import drain
+
+sql = Queries("ulak.spine")
 
 BRIEF = {"stop_grace_seconds": 0.05, "stop_cancel_seconds": 0.05}
 LONG = {"stop_grace_seconds": 30, "stop_cancel_seconds": 30}
@@ -180,26 +183,73 @@ async def test_who_reads_is_told_when_the_database_does_not_answer_and_can_read_
         assert await ulak.jobs.counts() == {}
 
 
-@pytest.mark.postgres
-@pytest.mark.skipif(not POSTGRES, reason="there is no PostgreSQL server to test with")
-async def test_processes_do_not_declare_one_another_dead_after_a_stall_longer_than_the_lease(tmp_path, clock, recorder):
+@pytest.fixture
+async def two_at_work(tmp_path, clock, recorder):
+    """Two on one database, of which the first has a job under way; the test says who beats when."""
+    if not POSTGRES:
+        pytest.skip("there is no PostgreSQL server to test with")
     with contextlib.contextmanager(address_of)("postgres", tmp_path) as database:
         one, other = build(database, clock), build(database, clock, work=False)
         recorder.on(one, "mail.send")
         recorder.release = asyncio.Event()
         async with one, other:
-            job = await one.enqueue("mail.send")
+            await one.enqueue("mail.send")
             await recorder.started.wait()
             for task in one.loops._tasks + other.loops._tasks:
                 if task.get_name() == "ulak-heartbeat":
-                    task.cancel()  # here the test says who beats when
-            clock.advance(one.settings.spine.lease_seconds + 1)
-            await other.loops._rescuer.beat()
-            await one.loops._rescuer.beat()
-            await other.loops._rescuer.beat()
-            record = await other.jobs.get(job)
+                    task.cancel()
+            yield one, other
             recorder.release.set()
-    assert (record.status, record.crashes) == ("running", 0)
+
+
+async def is_taken_for_dead(ulak):
+    (record,) = await ulak.jobs.list(kind="mail.send")
+    return (record.status, record.crashes) != ("running", 0)
+
+
+@pytest.mark.postgres
+async def test_processes_do_not_declare_one_another_dead_after_a_stall_longer_than_the_lease(two_at_work, clock):
+    one, other = two_at_work
+    clock.advance(one.settings.spine.lease_seconds + 1)
+    await other.loops._rescuer.beat()
+    await one.loops._rescuer.beat()
+    await other.loops._rescuer.beat()
+    assert not await is_taken_for_dead(one)
+
+
+@pytest.mark.postgres
+async def test_nor_after_one_that_has_outlasted_only_the_older_lease(two_at_work, clock):
+    one, other = two_at_work
+    lease_seconds = one.settings.spine.lease_seconds
+    clock.advance(lease_seconds / 3)
+    await other.loops._rescuer.beat()
+    clock.advance(lease_seconds * 0.9)
+    await other.loops._rescuer.beat()
+    assert not await is_taken_for_dead(one)
+
+
+@pytest.mark.postgres
+async def test_nor_when_a_session_that_is_back_has_renewed_the_own_lease_before_the_heartbeat(two_at_work, clock):
+    one, other = two_at_work
+    await other.loops._rescuer.beat()
+    clock.advance(one.settings.spine.lease_seconds + 1)
+    await other.store.write(renew, other.store.owner, clock.now() + 15_000)
+    await other.loops._rescuer.beat()
+    assert not await is_taken_for_dead(one)
+
+
+def renew(tx, owner, lease_at):
+    """As a session does that has lost its connection and has a new one."""
+    tx.run(sql.beat_owner, id=owner, lease_at=lease_at)
+
+
+@pytest.mark.postgres
+async def test_who_is_really_gone_is_found_at_the_heartbeat_after_that(two_at_work, clock):
+    one, other = two_at_work
+    clock.advance(one.settings.spine.lease_seconds + 1)
+    await other.loops._rescuer.beat()
+    await other.loops._rescuer.beat()
+    assert await is_taken_for_dead(one)
 
 
 @pytest.mark.usefixtures("_brief_end")

@@ -17,9 +17,12 @@ sql = Queries(__package__)
 
 @dataclass(frozen=True, slots=True)
 class Beat:
+    """`last_at` is when the one before was; None at the first."""
+
     owner: int
     lease_millis: int
     shared: bool
+    last_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,7 @@ class Pulse:
     `lease_at` is until when it has renewed the own lease; None when that is lost, or when nobody shares the store.
     """
 
+    at: int
     lease_at: int | None = None
     lost: list[int] = field(default_factory=list)
     cancelled: list[int] = field(default_factory=list)
@@ -41,10 +45,19 @@ def _beat(tx: Tx, beat: Beat) -> Pulse:
     # A holder of work without a row of its own is gone as well: its row may have been removed first.
     holders = {owner for (owner,) in tx.all(sql.find_leaseholders)} | set(leases)
     gone = {owner for owner in holders if leases.get(owner, 0) < tx.now and owner != beat.owner}
-    if leases.get(beat.owner, tx.now) < tx.now:  # the store stood still for everybody: others may renew theirs first
+    if _is_late(tx.now, beat, leases.get(beat.owner, lease_at)):
         gone.clear()
     cancelled = [identifier for (identifier,) in tx.all(sql.find_cancelled, owner=beat.owner)]
-    return Pulse(lease_at if renewed else None, sorted(gone), cancelled)
+    return Pulse(tx.now, lease_at if renewed else None, sorted(gone), cancelled)
+
+
+def _is_late(now: int, beat: Beat, lease_at: int) -> bool:
+    """Whether the store may have stood still, for everybody: others, whose leases were older, may renew them first.
+
+    After the first beat the row does not tell: a session that lost its connection renews it as soon as it has another.
+    """
+    last_at = lease_at - beat.lease_millis if beat.last_at is None else beat.last_at
+    return now - last_at > beat.lease_millis / 2
 
 
 BEAT: Verb[Beat, Pulse] = Verb(Line.TIMERS, lambda tx, items: [_beat(tx, beat) for beat in items])
@@ -56,12 +69,15 @@ class Rescuer:
         self._telemetry = telemetry
         self._lease_millis = round(lease_seconds * 1000)
         self._poison_deaths = poison_deaths
+        self._last_at: int | None = None
         self.pause_seconds = lease_seconds / 3
 
     async def beat(self) -> list[int]:
         """One heartbeat; answers jobs of this process that were cancelled elsewhere."""
         ids = self._store.ids  # of this name: the store may have another one when the answer comes
-        pulse = await self._store.submit(BEAT, Beat(self._store.owner, self._lease_millis, self._store.shared))
+        beat = Beat(self._store.owner, self._lease_millis, self._store.shared, self._last_at)
+        pulse = await self._store.submit(BEAT, beat)
+        self._last_at = pulse.at
         if pulse.lease_at is not None:
             ids.hold(pulse.lease_at)
         for owner in pulse.lost:
