@@ -8,8 +8,9 @@ import pytest
 
 from tests.flow.conftest import HANG_SECONDS
 from tests.flow.stores import claim, events_with, nothing_is_claimed
-from ulak import NewJob
+from ulak import NewJob, Unavailable
 from ulak.spine.claim import CLAIM_SUSPECTS, SuspectDemand
+from ulak.spine.loop import LONGEST_SLEEP_SECONDS
 from ulak.spine.outcome import Done, Settlement
 from ulak.spine.settle import SETTLE
 from ulak.testing import advance, drain
@@ -254,3 +255,27 @@ async def test_everything_that_a_dead_owner_held_is_freed_page_by_page(make, num
         assert counts.get("running", 0) == 0
         assert counts["suspect"] == number
         assert (await ulak.jobs.tally())["mail.send"]["uncertain"] == number
+
+
+async def test_a_heartbeat_that_failed_is_made_up_for_within_a_second(make, clock, monkeypatch):
+    """Others must not take for dead who had to wait for a lock: until its next turn its lease may be over."""
+    ulak = make()
+    async with ulak:
+        failed, made_up = asyncio.Event(), asyncio.Event()
+
+        async def beat():
+            if not failed.is_set():
+                failed.set()
+                raise Unavailable("another transaction holds what this one needs")
+            made_up.set()
+            return []
+
+        monkeypatch.setattr(ulak.loops._rescuer, "beat", beat)
+        while not failed.is_set():
+            clock.advance(ulak.loops._rescuer.pause_seconds)
+            await asyncio.sleep(0.001)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        clock.advance(LONGEST_SLEEP_SECONDS)
+        async with asyncio.timeout(1):
+            await made_up.wait()

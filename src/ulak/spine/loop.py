@@ -167,11 +167,12 @@ class Loops:
             await self._clock.wait(self._behind, LONGEST_SLEEP_SECONDS * 5)
 
     async def _run_heartbeat(self) -> None:
+        """It beats first: one that failed is made up for after the guard's pause, which is short, and not its own."""
         while True:
-            await self._clock.wait(self._never, self._rescuer.pause_seconds)
             probe.reach("rescuer.before_rescue")
             self.worker.cancel(await self._rescuer.beat())
             probe.reach("rescuer.rescued")
+            await self._clock.wait(self._never, self._rescuer.pause_seconds)
 
     async def _run_cron(self) -> None:
         while True:
