@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -17,6 +18,7 @@ from tests.contract.bench import Bench, ids_of
 from ulak.errors import Conflict, Misconfigured, Refused
 from ulak.spine.enqueue import Full
 from ulak.spine.slots import PROMOTE_STRANDED
+from ulak.stores import caller
 
 pytestmark = pytest.mark.postgres
 
@@ -156,6 +158,22 @@ async def test_a_taken_unique_key_answers_its_holder_and_takes_no_room(store_ben
     async with way(database) as (connection, commit, _):
         assert await bench.store.enqueue_in(connection, [bench.row("few", unique_key="u")]) == [holder]
         await _maybe_await(commit())
+    assert not isinstance(await bench.offer(bench.row("few")), Full)
+
+
+async def test_a_caller_who_commits_in_spite_of_a_conflict_has_enqueued_nothing(
+    store_bench: Bench, database, way, monkeypatch
+):
+    """The holder of a unique key ends between the insert and the look for it; then nobody is found there."""
+    bench = store_bench
+    await bench.add("few", unique_key="u")
+    find = caller.sql.find_unique
+    monkeypatch.setattr(caller.sql, "find_unique", replace(find, postgres=f"{find.postgres} AND false"))
+    async with way(database) as (connection, commit, _):
+        with pytest.raises(Conflict, match="the unique key 'u' of few"):
+            await bench.store.enqueue_in(connection, [bench.row("mail"), bench.row("few", unique_key="u")])
+        await _maybe_await(commit())
+    assert await bench.live() == {"few": 1}
     assert not isinstance(await bench.offer(bench.row("few")), Full)
 
 

@@ -43,13 +43,18 @@ def steps(rows: Sequence[Row], now: int, member: Member, pool_of: Callable[[str]
     names = sql.offer_jobs.postgres_parameters
     columns: dict[str, Any] = dict(zip(names, map(list, zip(*placed, strict=True)), strict=True))
     taken = {identifier for (identifier,) in (yield sql.offer_jobs.postgres, columns)}
-    holders: dict[tuple[str, str], int] = {}
+    holders: dict[tuple[str, str | None], int] = {}
     for kind in sorted({row.kind for row in placed if row.id not in taken}):
         keys = [row.unique_key for row in placed if row.kind == kind and row.id not in taken]
         for identifier, _, key in (yield sql.find_unique.postgres, {"kind": kind, "keys": keys}):
             holders[(kind, key)] = identifier
     accepted = [row for row in placed if row.id in taken]
-    ids = [row.id if row.id in taken else _holder(row, holders) for row in placed]
+    unheld = [row for row in placed if row.id not in taken and (row.kind, row.unique_key) not in holders]
+    if unheld:
+        # The caller may catch this and commit: nothing may stay that no event tells of.
+        yield sql.withdraw_jobs.postgres, {"ids": list(taken)}
+        raise _unseen(unheld[0])
+    ids = [row.id if row.id in taken else holders[(row.kind, row.unique_key)] for row in placed]
     if not accepted:
         return ids, None
     pools = Counter(pool_of(row.kind) for row in accepted)
@@ -63,13 +68,11 @@ def _placed(row: Row, now: int) -> Row:
     return row if row.key is None else row._replace(state=BEHIND)
 
 
-def _holder(row: Row, holders: dict[tuple[str, str], int]) -> int:
-    found = holders.get((row.kind, row.unique_key or ""))
-    if found is None:
-        raise Conflict(
-            f"the unique key {row.unique_key!r} of {row.kind} is held by a job that this transaction can't see yet"
-        )
-    return found
+def _unseen(row: Row) -> Conflict:
+    return Conflict(
+        f"the unique key {row.unique_key!r} of {row.kind} is held by a job that this transaction can't see yet, or was "
+        "until now; nothing was enqueued, try again"
+    )
 
 
 def _announcement(rows: list[Row], now: int, member: Member, token: int, pools: Counter[str]) -> dict[str, Any]:
