@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -205,6 +207,36 @@ async def test_room_of_a_committed_caller_comes_back_with_its_jobs_only(store_be
     assert isinstance(await bench.offer(bench.row("few")), Full)
     await bench.settle(await bench.claim("few"))
     assert not isinstance(await bench.offer(bench.row("few"), bench.row("few")), Full)
+
+
+@pytest.mark.parametrize("way", [psycopg_sync, sqlalchemy_connection], ids=["psycopg", "sqlalchemy"])
+async def test_one_who_is_cancelled_while_a_thread_enqueues_waits_for_it_and_keeps_its_room(
+    store_bench: Bench, database, way, monkeypatch
+):
+    bench = store_bench
+    under_way, go_on = threading.Event(), threading.Event()
+    words = caller.words
+
+    def held_up(*args: Any, **options: Any) -> list[str]:
+        under_way.set()
+        go_on.wait(10)
+        return words(*args, **options)
+
+    monkeypatch.setattr(caller, "words", held_up)
+    async with way(database) as (connection, commit, _):
+        enqueuing = asyncio.create_task(bench.store.enqueue_in(connection, [bench.row("few"), bench.row("few")]))
+        await asyncio.to_thread(under_way.wait, 10)
+        enqueuing.cancel()
+        await asyncio.wait([enqueuing], timeout=0.05)
+        still_at_it = not enqueuing.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await enqueuing
+        assert isinstance(await bench.offer(bench.row("few")), Full)
+        commit()
+    assert still_at_it
+    await _tend(bench, times=3)
+    assert isinstance(await bench.offer(bench.row("few")), Full)
 
 
 async def test_a_recount_beside_an_open_caller_gives_nothing_away(store_bench: Bench, database):

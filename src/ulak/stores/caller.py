@@ -6,10 +6,11 @@ Keyed jobs go in behind their key whatever is free: a slot would need a lock tha
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -28,6 +29,7 @@ from ulak.stores.postgres_session import translate
 
 sql = Queries("ulak.spine")
 
+C = TypeVar("C")
 Rows = list[tuple[Any, ...]]
 Answer = tuple[list[int], Loan | None]
 Steps = Generator[tuple[str, dict[str, Any]], Rows, Answer]
@@ -109,7 +111,7 @@ async def enqueue(
             return await _run_psycopg_async(connection, plan)
         if isinstance(connection, psycopg.Connection):
             _check(connection)
-            return await asyncio.to_thread(_run_psycopg, connection, plan)
+            return await in_thread(_run_psycopg, connection, plan)
         return await _run_sqlalchemy(connection, plan)
     except psycopg.errors.UndefinedTable as error:
         raise Misconfigured(
@@ -127,6 +129,15 @@ def _check(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -
         raise Misconfigured(
             "the connection is in autocommit mode with no transaction open; use `with connection.transaction():`"
         )
+
+
+async def in_thread(run: Callable[[C, Steps], Answer], connection: C, plan: Steps) -> Answer:
+    """To its end, cancelled or not: a thread goes on, and only its answer says what it has left in the transaction."""
+    work = asyncio.ensure_future(asyncio.to_thread(run, connection, plan))
+    while not work.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([work])
+    return work.result()
 
 
 def _run_psycopg(connection: psycopg.Connection[Any], plan: Steps) -> Answer:

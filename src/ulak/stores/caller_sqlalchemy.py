@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -10,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from ulak.errors import Conflict, Misconfigured, Unavailable
-from ulak.stores.caller import Answer, Rows, Steps, as_named, drive, is_from
+from ulak.stores.caller import Answer, Rows, Steps, as_named, drive, in_thread, is_from
 
 
 async def run(connection: Any, plan: Steps) -> Answer:
@@ -20,7 +19,7 @@ async def run(connection: Any, plan: Steps) -> Answer:
         if isinstance(connection, Session):
             connection = connection.connection()
         if isinstance(connection, Connection):
-            return await asyncio.to_thread(_run, connection, plan)
+            return await in_thread(_run, connection, plan)
     except DBAPIError as error:
         raise _translated(error) from error
     raise Misconfigured(f"a {type(connection).__name__} can't carry a job; give a connection or a session")

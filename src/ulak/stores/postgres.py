@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import structlog
@@ -213,15 +214,24 @@ class PostgresStore:
             raise Refused(
                 f"{lacking} has reached its bound of unfinished jobs; try again later", retry_after_seconds=1.0
             )
+        work = asyncio.ensure_future(
+            caller.enqueue(connection, rows, self.clock.now(), self._member, self._credits.pool_of)
+        )
+        work.add_done_callback(partial(self._lent, wanted))
         try:
-            ids, loan = await caller.enqueue(connection, rows, self.clock.now(), self._member, self._credits.pool_of)
-        except BaseException:
-            self._credits.apply(wanted)
+            ids, _ = await asyncio.shield(work)
+        except asyncio.CancelledError:
+            work.cancel()
+            await asyncio.wait([work])  # a thread may still be at work on the caller's connection
             raise
+        return ids
+
+    def _lent(self, wanted: Counter[str], work: asyncio.Future[caller.Answer]) -> None:
+        """They have run or have not, whoever still waits for them: room that they did not use comes back."""
+        loan = None if work.cancelled() or work.exception() is not None else work.result()[1]
         self._credits.apply(wanted if loan is None else wanted - loan.pools)
         if loan is not None:
             self._loans.add(loan)
-        return ids
 
     def _by_pool(self, kinds: Iterable[str]) -> Counter[str]:
         return Counter(self._credits.pool_of(kind) for kind in kinds)
