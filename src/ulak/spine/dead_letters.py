@@ -53,7 +53,7 @@ def _literally(text: str) -> str:
     return re.sub(r"([\\%_])", r"\\\1", text)
 
 
-def redrive(tx: Tx, ids: list[int], due_at: int | None = None) -> list[int]:
+def redrive(tx: Tx, ids: list[int]) -> list[int]:
     """Put dead letters back to work under their old ids, with fresh attempts; answers which were there."""
     rows = tx.all(sql.take_dead, ids=ids)
     back = []
@@ -80,7 +80,7 @@ def redrive(tx: Tx, ids: list[int], due_at: int | None = None) -> list[int]:
             slots,
             None,
             prio,
-            due_at or tx.now,
+            tx.now,
             READY,
             accepted_at,
             _unexpired(expires_at, tx.now),

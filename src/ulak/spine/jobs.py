@@ -135,17 +135,17 @@ def list_records(
 
     If not whole, what may be large is not read at all: payload, detail and what the timeline is made of.
     """
-    wanted: list[tuple[Query, Any]] = []
+    wanted: list[tuple[Query, dict[str, Any]]] = []
     if status is None or status in LIVE:
-        wanted.append((sql.list_jobs, None if status is None else LIVE[status]))
+        wanted.append((sql.list_jobs, {"status": None if status is None else LIVE[status]}))
     if status is None or status in FINISHED:
-        wanted.append((sql.list_past, status))
+        wanted.append((sql.list_past, {"status": status}))
     if status is None or status == "dead":
-        wanted.append((sql.list_dead, None))
+        wanted.append((sql.list_dead, {}))
     found = [
         to_record(row)
         for query, narrowed in wanted
-        for row in tx.all(query, kind=kind, status=narrowed, before=before, n=limit, whole=whole)
+        for row in tx.all(query, kind=kind, before=before, n=limit, whole=whole, **narrowed)
     ]
     return sorted(found, key=lambda record: -record.id)[:limit]
 
