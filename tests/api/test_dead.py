@@ -8,7 +8,9 @@ import pytest
 
 from tests.api.serving import serving, with_deaths
 from ulak import codec
+from ulak.errors import Invalid
 from ulak.http import dead
+from ulak.spine.dead_letters import ERROR_CLASSES, Filter
 
 
 async def bury(served, number=1, kind="doomed"):
@@ -143,3 +145,20 @@ async def test_a_dropped_letter_is_gone(served):
     assert (await served.ask("DELETE", f"/api/dead/{identifier}")).status == 204
     assert (await served.ask("DELETE", f"/api/dead/{identifier}")).status == 404
     assert (await served.ask("PUT", f"/api/dead/{identifier}/payload", {})).status == 404
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_error_class_that_is_none_is_answered_with_those_that_are(shared):
+    listed = await shared.get("/api/dead?errorClass=foo")
+    redriven = await shared.post("/api/dead/redrive", {"errorClass": "foo"})
+    for answer in (listed, redriven):
+        assert answer.status == 400
+        (told,) = answer.body["fields"]
+        assert told["field"] == "errorClass"
+        assert all(name in told["message"] for name in ERROR_CLASSES)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_python_names_the_error_classes_too(shared):
+    with pytest.raises(Invalid, match="no error class 'foo'; there are: transient, permanent"):
+        await shared.ulak.jobs.find_dead(Filter(error_class="foo"))

@@ -20,6 +20,7 @@ from ulak.spine import dead_letters
 from ulak.spine.dead_letters import Filter
 from ulak.spine.job import Record
 from ulak.spine.jobs import read_record
+from ulak.spine.outcome import ErrorClass
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
 
@@ -47,7 +48,7 @@ class RedriveRequest(View):
     ids: list[Annotated[str, Field(pattern=r"^[0-9]{1,19}$")]] = Field(default=[], max_length=MOST_IDS)
     all: bool = False
     kind: Annotated[str | None, Field(max_length=200)] = None
-    error_class: Annotated[str | None, Field(max_length=200)] = None
+    error_class: ErrorClass | None = None
     contains: Annotated[str | None, Field(max_length=200)] = None
     died_before: AwareDatetime | None = None
     died_after: AwareDatetime | None = None
@@ -106,7 +107,7 @@ def _router(ulak: Ulak, slow: SlowRedrive) -> APIRouter:
     async def list_dead(
         caller: May,
         kind: Kind = None,
-        error_class: Annotated[Text, Query(alias="errorClass")] = None,
+        error_class: Annotated[ErrorClass | None, Query(alias="errorClass")] = None,
         contains: Text = None,
         died_before: Annotated[Instant, Query(alias="diedBefore")] = None,
         died_after: Annotated[Instant, Query(alias="diedAfter")] = None,
@@ -121,7 +122,7 @@ def _router(ulak: Ulak, slow: SlowRedrive) -> APIRouter:
         shown = revealing(caller, reveal=reveal)
         wanted = Filter(kind, error_class, contains, died_before, died_after)
         found, more = await ulak.store.read(_read_page, wanted, cursor(after) or 0, limit)
-        dead = [dead_view(record, error_class, reveal=shown) for record, error_class in found]
+        dead = [dead_view(record, its_class, reveal=shown) for record, its_class in found]
         return DeadPage(dead=dead, after=dead[-1].id if dead and more else None)
 
     @router.post("/redrive", summary="Send dead letters again")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from typing import get_args
 
 from ulak import codec
 from ulak.clock import given_millis
@@ -12,13 +13,14 @@ from ulak.errors import Invalid, NotFound
 from ulak.spine.departure import count_death
 from ulak.spine.enqueue import enqueue_owed
 from ulak.spine.job import READY, Row, Word
+from ulak.spine.outcome import ErrorClass
 from ulak.spine.query import Queries
 from ulak.spine.settle import note_entry
 from ulak.spine.store import Line, Tx, Verb
 
 sql = Queries(__package__)
 
-ERROR_CLASSES = ("permanent", "transient", "throttled", "poison", "uncertain")
+ERROR_CLASSES: tuple[ErrorClass, ...] = get_args(ErrorClass)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +35,10 @@ class Filter:
 
 
 def find_ids(tx: Tx, wanted: Filter, after: int, limit: int) -> list[int]:
-    if wanted.error_class is not None and wanted.error_class not in ERROR_CLASSES:
-        raise Invalid(f"no error class {wanted.error_class!r:.50}; there are: {', '.join(ERROR_CLASSES)}")
     rows = tx.all(
         sql.find_dead,
         kind=wanted.kind,
-        error_class=wanted.error_class,
+        error_class=_known_class(wanted.error_class),
         contains=None if wanted.contains is None else f"%{_literally(wanted.contains)}%",
         died_before=None if wanted.died_before is None else given_millis("died_before", wanted.died_before),
         died_after=None if wanted.died_after is None else given_millis("died_after", wanted.died_after),
@@ -46,6 +46,15 @@ def find_ids(tx: Tx, wanted: Filter, after: int, limit: int) -> list[int]:
         n=limit,
     )
     return [identifier for (identifier,) in rows]
+
+
+def _known_class(name: str | None) -> str | None:
+    if name is None or name in ERROR_CLASSES:
+        return name
+    names = ", ".join(ERROR_CLASSES)
+    raise Invalid(
+        f"no error class {name!r:.50}; there are: {names}", fields=[("error_class", f"must be one of {names}")]
+    )
 
 
 def _literally(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -44,6 +44,10 @@ class Cancel:
     """Stop for good, on purpose."""
 
     reason: str = ""
+
+
+# Why a job is among the dead letters: what its last failure was, or that its process died with it.
+ErrorClass = Literal["transient", "permanent", "throttled", "uncertain", "poison"]
 
 
 @dataclass(frozen=True, slots=True)
