@@ -8,6 +8,7 @@ from datetime import datetime
 import pytest
 
 from tests.api.serving import serving, with_deaths
+from ulak import Retry
 from ulak.clock import to_datetime
 
 
@@ -103,3 +104,17 @@ async def test_an_unknown_job_is_not_found(identifier, shared):
 @pytest.mark.asyncio(loop_scope="module")
 async def test_what_is_no_id_is_refused(identifier, shared):
     assert (await shared.get(f"/api/jobs/{identifier}")).status == 400
+
+
+async def test_the_instants_of_a_timeline_are_written_as_all_others():
+    def prepare(ulak):
+        @ulak.handles("later")
+        async def later(job):
+            return Retry(after_seconds=3600, reason="not yet")
+
+    async with serving(prepare) as served:
+        job = await served.settled(await served.enqueue("later"), "deferred")
+        (until,) = [entry["detail"]["until"] for entry in job["timeline"] if "until" in entry["detail"]]
+        assert until == job["dueAt"]
+        revealed = (await served.get(f"/api/jobs/{job['id']}?reveal=true")).body
+        assert revealed["timeline"] == job["timeline"]

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from ulak import ids
+from ulak.http.view import detail_view
 from ulak.masking import HIDDEN, mask_body, mask_recipient, mask_value
 from ulak.notify.endpoint import Endpoint
 from ulak.notify.inbox import InboxItem
@@ -126,8 +127,7 @@ def notification_out(view: View, *, reveal: bool) -> NotificationOut:
 
 def _step(entry: Entry, *, reveal: bool) -> Step:
     """What a provider said is masked."""
-    shown = entry.detail if reveal else {name: mask_value("", value) for name, value in entry.detail.items()}
-    return Step(at=entry.at, what=entry.word, attempt=entry.attempt, detail=shown)
+    return Step(at=entry.at, what=entry.word, attempt=entry.attempt, detail=detail_view(entry.detail, reveal=reveal))
 
 
 def inbox_item_out(item: InboxItem) -> InboxItemOut:

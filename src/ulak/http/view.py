@@ -134,8 +134,18 @@ def job_detail(record: Record, *, reveal: bool) -> JobDetail:
 
 
 def _entry_view(entry: Entry, *, reveal: bool) -> EntryView:
-    shown = entry.detail if reveal else {name: mask_value("", value) for name, value in entry.detail.items()}
-    return EntryView(at=entry.at, word=entry.word, attempt=entry.attempt, detail=shown)
+    return EntryView(
+        at=entry.at, word=entry.word, attempt=entry.attempt, detail=detail_view(entry.detail, reveal=reveal)
+    )
+
+
+def detail_view(detail: dict[str, Any], *, reveal: bool) -> dict[str, Any]:
+    """A step's detail. Its instants (`until`) are ours, and written as all others are."""
+    return detail if reveal else {name: _masked(value) for name, value in detail.items()}
+
+
+def _masked(value: Any) -> Any:
+    return value if isinstance(value, datetime) else mask_value("", value)
 
 
 def dead_view(record: Record, error_class: str, *, reveal: bool) -> DeadView:
