@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from tests.flow.conftest import build
 from ulak import Backoff, Done, Invalid, NewJob, Permanent
 from ulak.testing import advance, drain
 
@@ -46,6 +47,37 @@ async def test_the_writer_gets_its_turn_soon_only_while_handlers_are_on_threads(
     assert all(seconds < before for seconds in during)
     assert len(during) == 5
     assert sys.getswitchinterval() == before
+
+
+async def test_two_ulaks_with_handlers_on_threads_leave_the_interpreter_as_it_was(clock):
+    before, release, running = sys.getswitchinterval(), threading.Event(), threading.Event()
+    first, second = build("memory:", clock), build("memory:", clock)
+    during = []
+
+    @first.handles("file.hold", lane="thread")
+    def hold(job):
+        running.set()
+        release.wait(10)
+
+    @second.handles("file.read", lane="thread")
+    def read(job):
+        during.append(sys.getswitchinterval())
+
+    async with first:
+        await first.enqueue("file.hold")
+        while not running.is_set():
+            await asyncio.sleep(0)
+        async with second:  # opened while the interval is short
+            await second.enqueue("file.read")
+            await drain(second)
+            during.append(sys.getswitchinterval())  # the other one still has its handler on a thread
+            release.set()
+            await drain(first)
+            await second.enqueue("file.read")
+            await drain(second)
+    assert sys.getswitchinterval() == before
+    assert len(during) == 3
+    assert all(seconds < before for seconds in during)
 
 
 async def test_no_more_blocking_handlers_run_than_there_are_threads(make):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -91,31 +92,46 @@ def _call(handler: Handler, job: Job) -> Any:
         raise RuntimeError("the handler raised StopIteration") from error
 
 
+class _Haste:
+    """While handlers are on threads, who waits for the interpreter lock gets it soon. At other times that costs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
+        self._usual_seconds = 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._running:
+                self._usual_seconds = sys.getswitchinterval()
+                sys.setswitchinterval(SWITCH_SECONDS)
+            self._running += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._running -= 1
+            if not self._running:
+                sys.setswitchinterval(self._usual_seconds)
+
+
+_haste = _Haste()  # one for all Ulaks of the process, as the interval is
+
+
 class ThreadLane:
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="ulak-thread")
-        self._running = 0
-        self._usual_switch_seconds = sys.getswitchinterval()
 
     async def run(self, handler: Handler, job: Job) -> Any:
         """A thread can't be stopped: who is cancelled still waits for its end, since its place is taken until then."""
-        self._count(1)
-        call = self._pool.submit(_call, handler, job)
-        result = asyncio.wrap_future(call)
-        try:
-            return await asyncio.shield(result)
-        except asyncio.CancelledError:
-            if not call.cancel():
-                await asyncio.wait([result])
-            raise
-        finally:
-            self._count(-1)
-
-    def _count(self, change: int) -> None:
-        """While handlers are on threads, who waits for the interpreter lock gets it soon. At other times that costs."""
-        self._running += change
-        if self._running <= 1:
-            sys.setswitchinterval(SWITCH_SECONDS if self._running else self._usual_switch_seconds)
+        with _haste:
+            call = self._pool.submit(_call, handler, job)
+            result = asyncio.wrap_future(call)
+            try:
+                return await asyncio.shield(result)
+            except asyncio.CancelledError:
+                if not call.cancel():
+                    await asyncio.wait([result])
+                raise
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
