@@ -8,6 +8,7 @@ import pytest
 
 from tests.flow.stores import events_with
 from ulak import BreakerPolicy, Invalid, NewJob, Permanent, Transient
+from ulak.http.hold import count_held, hold_all, let_go
 from ulak.spine.dead_letters import Filter
 from ulak.testing import advance, drain
 
@@ -88,6 +89,25 @@ async def test_an_instant_at_the_end_of_all_years_is_kept_and_shown(make):
         (record,) = await ulak.jobs.list()
     assert record.id == job
     assert record.expires_at == datetime(9999, 12, 31, 23, 59, 59, 999_000, UTC)
+
+
+async def test_a_job_that_was_due_before_1970_runs_at_once(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send")
+    async with ulak:
+        await ulak.enqueue("mail.send", due_at=datetime(1960, 1, 1, tzinfo=UTC))
+        await drain(ulak)
+    assert len(recorder.jobs) == 1
+
+
+async def test_a_job_that_was_due_before_1970_is_held_and_let_go_like_any_other(make):
+    async with make(work=False) as ulak:
+        await ulak.enqueue("mail.send", due_at=datetime(1960, 1, 1, tzinfo=UTC))
+        assert await ulak.write(hold_all, ulak.store.owner, 3) == 1
+        assert await ulak.write(count_held) == 1
+        assert await ulak.write(let_go) == 1
+        (record,) = await ulak.jobs.list()
+    assert record.due_at == datetime(1970, 1, 1, tzinfo=UTC)
 
 
 async def test_a_breaker_tells_until_when_it_stays_open(make):

@@ -155,14 +155,17 @@ def _due_at(job: NewJob, now: int) -> int:
 
 
 def soon_enough(name: str, instant: datetime, now: int) -> int:
-    """When to begin, at most ten years from now: times far beyond are those of jobs that are held after a restore."""
+    """When to begin, at most ten years from now: times far beyond are those of jobs that are held after a restore.
+
+    What was due before 1970 is due since then: a hold is added to the due time and must be seen in the sum.
+    """
     due_at = given_millis(name, instant)
     if due_at > now + MOST_DELAY_SECONDS * 1000:
         raise Invalid(
             f"{name} must be at most ten years from now; given: {instant.isoformat()}",
             fields=[(name, "must be at most ten years from now")],
         )
-    return due_at
+    return max(due_at, 0)
 
 
 def to_json(value: Any, whose: str, what: str = "payload") -> bytes:
