@@ -65,6 +65,7 @@ class Ulak:
         self._address = store or self.settings.store
         self._work = work
         self._crons: list[CronEntry] = []
+        self._own_lanes: dict[str, Lane] = {}
         self._lanes: dict[str, Lane] = {}
         self._store: Store | None = None
         self._loops: Loops | None = None
@@ -129,9 +130,11 @@ class Ulak:
         self._crons.append(entry)
 
     def use_lane(self, name: LaneName, lane: Lane) -> None:
-        """Fill a lane; the compute room fills `process`."""
+        """Run the handlers of a lane elsewhere. It is closed with this Ulak, and used again if that is opened again."""
         self._not_open("a lane")
-        self._lanes[name] = lane
+        if name not in {"thread", "process"}:
+            raise Invalid(f"no lane {name!r:.50} can be filled; there are: thread, process")
+        self._own_lanes[name] = lane
 
     def _not_open(self, what: str) -> None:
         if self._store is not None:
@@ -153,11 +156,10 @@ class Ulak:
             raise Conflict("this Ulak is open already; open it once, or make another one")
         if self._room is None or self._compute is None:
             self._room, self._compute = notify_room(self), compute_room(self)
-            self._lanes.setdefault("process", self._compute.lane)
         spine, worker = self.settings.spine, self.settings.worker
         capacity = partial(self.handlers.capacity_of, usual=spine.capacity)
         store = make_store(self._address, self.clock, capacity, spine, self.handlers.pool_of)
-        self._lanes.setdefault("thread", ThreadLane(worker.threads))
+        self._lanes = {"thread": ThreadLane(worker.threads), "process": self._compute.lane, **self._own_lanes}
         loops = Loops(
             store,
             self.handlers,
@@ -189,7 +191,6 @@ class Ulak:
         report = await self._loops.stop(worker.stop_grace_seconds, worker.stop_cancel_seconds)
         for lane in self._lanes.values():
             lane.close()
-        self._lanes = {name: lane for name, lane in self._lanes.items() if name != "thread"}
         if self._room is not None:
             await self._room.registry.close()
         await self._say_what_is_lost()

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from tests.flow.conftest import build
-from ulak import Backoff, Done, Invalid, NewJob, Permanent
+from ulak import Backoff, Conflict, Done, Invalid, NewJob, Permanent
 from ulak.testing import advance, drain
 
 
@@ -78,6 +78,49 @@ async def test_two_ulaks_with_handlers_on_threads_leave_the_interpreter_as_it_wa
     assert sys.getswitchinterval() == before
     assert len(during) == 3
     assert all(seconds < before for seconds in during)
+
+
+class Elsewhere:
+    """A lane of one's own."""
+
+    def __init__(self) -> None:
+        self.ran: list[object] = []
+        self.closed = 0
+
+    async def run(self, handler, job):
+        self.ran.append(job.payload)
+        return handler.call(job)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize("name", ["thread", "process"])
+async def test_a_lane_of_ones_own_is_used_each_time_that_ulak_is_opened_and_closed_with_it(clock, name):
+    ulak, lane = build("memory:", clock), Elsewhere()
+    ulak.use_lane(name, lane)
+    ulak.handles("file.read", lane=name)(read_file)
+    for number in range(2):
+        async with ulak:
+            job = await ulak.enqueue("file.read", number)
+            await drain(ulak)
+            assert (await ulak.jobs.get(job)).detail == threading.main_thread().name
+        assert lane.closed == number + 1
+    assert lane.ran == [0, 1]
+
+
+def read_file(_):
+    return threading.current_thread().name
+
+
+async def test_a_lane_that_would_never_be_asked_is_refused(clock):
+    ulak = build("memory:", clock)
+    for name in ("async", "moon"):
+        with pytest.raises(Invalid, match=f"no lane '{name}' can be filled; there are: thread, process"):
+            ulak.use_lane(name, Elsewhere())
+    async with ulak:
+        with pytest.raises(Conflict, match="a lane must be declared before"):
+            ulak.use_lane("thread", Elsewhere())
 
 
 async def test_no_more_blocking_handlers_run_than_there_are_threads(make):
