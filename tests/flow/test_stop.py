@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.flow.conftest import build
-from tests.flow.stores import nothing_is_claimed
+from tests.flow.stores import events_with, nothing_is_claimed
 from ulak import NewJob, Unavailable
 from ulak.spine import probe
 from ulak.testing import drain
@@ -145,6 +145,34 @@ async def test_nothing_new_is_accepted_while_stopping(make, recorder):
             await ulak.enqueue("mail.send")
     recorder.release.set()
     await stopping
+
+
+async def test_cron_fires_no_more_while_stopping_and_what_was_passed_over_fires_at_the_next_start(
+    sqlite_address, clock, recorder
+):
+    def with_cron():
+        ulak = build(sqlite_address, clock, worker={"stop_grace_seconds": 3600})
+        recorder.on(ulak, "mail.send")
+        ulak.cron("minutely", "* * * * *", "report.make")
+        return ulak
+
+    ulak, recorder.release = with_cron(), asyncio.Event()
+    await ulak.open()
+    await ulak.enqueue("mail.send")
+    await recorder.started.wait()
+    stopping = asyncio.create_task(ulak.close())
+    while not ulak.loops.worker.taker.stopping:
+        await asyncio.sleep(0)
+    for _ in range(3):
+        clock.advance(60)
+        for _ in range(20):
+            await ulak.jobs.counts()
+    assert "report.make" not in await ulak.jobs.counts()
+    recorder.release.set()
+    await stopping
+    async with with_cron() as again:
+        await events_with(again, "cron.fired", 1)
+        assert (await again.jobs.counts())["report.make"]["ready"] == 1
 
 
 async def test_a_stop_under_full_load_keeps_its_limit_and_loses_nothing(sqlite_address, recorder):

@@ -175,7 +175,8 @@ class Loops:
             await self._clock.wait(self._never, self._rescuer.pause_seconds)
 
     async def _run_cron(self) -> None:
-        while True:
+        """Until claiming stops. Times that pass then are left to other processes, or to the next start."""
+        while not self.worker.taker.stopping:
             probe.reach("cron.before_fire")
             following, fired = await self._store.submit(FIRE_DUE, Tick(self._crons))
             for name in fired:
