@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from ulak import BreakerPolicy, Done, NewJob, Permanent, Transient
+from ulak import BreakerPolicy, Done, NewJob, Permanent, Transient, Unavailable
 from ulak.clock import to_datetime
+from ulak.spine.breaker import load_breakers, save_breakers
 from ulak.testing import advance, drain
 
 POLICY = BreakerPolicy(failures=3, open_seconds=10, cap_seconds=60)
@@ -171,3 +172,27 @@ async def test_other_destinations_are_not_touched(make, recorder):
         await drain(ulak)
         assert await states(ulak) == {"down": "open"}
     assert len(recorder.jobs) == 20
+
+
+async def test_a_change_that_the_store_refused_is_kept_with_the_next_end(make, recorder, monkeypatch):
+    ulak = make()
+    breaking(ulak, recorder)
+    recorder.answers = [Transient("down")] * 3
+    async with ulak:
+        write, refused = ulak.store.write, []
+
+        async def refuse_once(unit, *args):
+            if unit is save_breakers and not refused:
+                refused.append(unit)
+                raise Unavailable("the store does not answer")
+            return await write(unit, *args)
+
+        monkeypatch.setattr(ulak.store, "write", refuse_once)
+        await ulak.enqueue_many([NewJob("hook.send", n, key="shop", slots=3) for n in range(3)])
+        await drain(ulak)
+        await ulak.enqueue("hook.send", key="bank")
+        await drain(ulak)
+        await asyncio.wait(ulak.loops.worker._settler._tasks or [asyncio.ensure_future(asyncio.sleep(0))])
+        rows = await ulak.store.read(load_breakers)
+    assert refused
+    assert [(row.destination, row.state) for row in rows] == [("shop", "open")]

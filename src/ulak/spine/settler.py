@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from operator import attrgetter
@@ -104,8 +103,10 @@ class Settler:
 
     async def _save_breakers(self) -> None:
         changed, self._breakers.changed = self._breakers.changed, []
-        with contextlib.suppress(Error):
+        try:
             await self._store.write(save_breakers, changed)
+        except Error:  # with the next end of an attempt; an open one without a row would count as closed elsewhere
+            self._breakers.changed[:0] = changed
 
     async def close(self, seconds: float) -> None:
         """Let the last results reach the store, for a bounded time. What waits in the store then is still served."""
