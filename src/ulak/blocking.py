@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ulak.app import Ulak
+from ulak.errors import Conflict, Unavailable
 from ulak.spine.job import NewJob, Record
 
 R = TypeVar("R")
@@ -37,6 +38,8 @@ class BlockingUlak:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not self._thread.is_alive():  # a forked child leaves the block too: nothing in it is the child's
+            return
         try:
             self.call(self._ulak.close)
         finally:
@@ -49,6 +52,10 @@ class BlockingUlak:
 
     def call(self, verb: Callable[..., Coroutine[Any, Any, R]], *args: Any, **kwargs: Any) -> R:
         """Run any of Ulak's async verbs to its end: `ulak.call(ulak.inner.jobs.list, kind="mail.send")`."""
+        if not self._thread.is_alive():
+            raise Unavailable("this Ulak is not open here; use it inside `with`, and open another one after a fork")
+        if threading.current_thread() is self._thread:
+            raise Conflict("this is the loop that would have to answer; await the verb of `inner` instead")
         return asyncio.run_coroutine_threadsafe(verb(*args, **kwargs), self._loop).result()
 
     @property
