@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ulak.app import Ulak
 from ulak.clock import ManualClock
 from ulak.spine.job import Record
+from ulak.spine.jobs import MOST
 
 __all__ = ["ManualClock", "advance", "assert_enqueued", "drain", "enqueued"]
 
@@ -77,8 +78,12 @@ async def advance(ulak: Ulak, seconds: float) -> None:
 
 async def enqueued(ulak: Ulak, kind: str) -> list[Record]:
     """Live jobs of a kind, oldest first."""
-    records = [record for record in await ulak.jobs.list(kind=kind, limit=1000) if record.settled_at is None]
-    return records[::-1]
+    found: list[Record] = []
+    page = await ulak.jobs.list(kind=kind, limit=MOST)
+    while page:  # finished ones stand between them, however many
+        found += [record for record in page if record.settled_at is None]
+        page = await ulak.jobs.list(kind=kind, before=page[-1].id, limit=MOST)
+    return found[::-1]
 
 
 async def assert_enqueued(ulak: Ulak, kind: str, payload: Any = ..., *, times: int = 1) -> None:
