@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ulak import Permanent, Ulak
-from ulak.errors import Error, Invalid
+from ulak.errors import Error, Invalid, Unavailable
 from ulak.testing import drain
 
 STORE = "sqlite:///ulak.db"
@@ -90,9 +90,9 @@ def test_dead_letters_go_back_by_id(store, ulak):
 
 def test_dead_letters_go_back_by_filter_dry_first_and_at_a_rate(store, ulak):
     assert "2 would go" in ulak("dead", "redrive", "--kind", "doomed", "--dry-run")
-    with pytest.raises(Error, match="give ids"):
+    with pytest.raises(Error, match="or give --all"):
         ulak("dead", "redrive")
-    with pytest.raises(Error, match="give ids"):
+    with pytest.raises(Error, match="or give --all"):
         ulak("dead", "redrive", "--rate", "5")
     assert "2 went back" in ulak("dead", "redrive", "--all", "--rate", "1000")
     assert ulak("dead", "list", "--json")["dead"] == []
@@ -197,3 +197,29 @@ def test_an_id_stays_one_part_of_the_path(store, ulak):
 def test_a_choice_that_does_not_exist_is_refused_with_those_that_do(store, ulak, command, known):
     with pytest.raises(Invalid, match=known):
         ulak(*command)
+
+
+@pytest.mark.parametrize("command", [["dead", "redrive"], ["dead", "redrive", "--rate", "5"], ["breakers", "reset"]])
+def test_who_names_nothing_is_told_of_the_option_for_all(store, ulak, command):
+    with pytest.raises(Invalid, match="or give --all"):
+        ulak(*command)
+
+
+@pytest.mark.parametrize("verb", ["result", "cancel"])
+@pytest.mark.parametrize("identifier", ["", ".."])
+def test_a_task_without_an_id_is_no_route(store, ulak, verb, identifier):
+    with pytest.raises(Invalid, match="is no id"):
+        ulak("compute", verb, identifier)
+
+
+@pytest.mark.parametrize("verb", ["cancel", "resend"])
+def test_each_notification_is_asked_for_whatever_becomes_of_the_others(store, ulak, verb):
+    missing = ["00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"]
+    with pytest.raises(Invalid, match=f"done for 0 of 2, but not for {missing[0]}.*{missing[1]}"):
+        ulak("notify", verb, *missing)
+
+
+@pytest.mark.parametrize("command", [["jobs", "list"], ["db", "migrate"], ["db", "hold"]], ids=" ".join)
+def test_a_database_that_does_not_answer_is_told_with_what_to_check(ulak, command):
+    with pytest.raises(Unavailable, match=r"can't be reached \(.*port 1 .*; check its address, and that it runs"):
+        ulak(*command, "--set", "store=postgresql://127.0.0.1:1/ulak")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ulak.cli.command import Desk, Shown, asks, lines, table
+from ulak.errors import Invalid
 
 breakers = typer.Typer(help="Look at circuit breakers and reset them.", no_args_is_help=True)
 
@@ -29,6 +30,8 @@ async def reset(
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
 ) -> Shown:
     """Close a breaker, so that its destination is tried at once."""
+    if which is None and not everything:
+        raise Invalid("name a breaker by its id or its destination, or give --all; see: ulak breakers list")
     named = {} if which is None else {"id": which} if len(which) == 16 and which.isalnum() else {"destination": which}
     answer = await desk.ask("POST", "/api/breakers/reset", body={**named, "all": everything})
     return answer, lines(f"{answer['reset']} closed.")

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.progress import track
 from rich.table import Table
 
-from ulak.cli.command import Desk, Shown, asks, lines, table
+from ulak.cli.command import Desk, Shown, asks, lines, segment, table
 from ulak.compute import Engine, Result, Task, TaskType
 from ulak.errors import Invalid
 
@@ -89,14 +89,14 @@ async def submit(
 @asks(compute)
 async def result(desk: Desk, identifier: Annotated[str, typer.Argument(metavar="ID")]) -> Shown:
     """How a durable task ended, or where it stands."""
-    found = await desk.ask("GET", f"/api/compute/tasks/{identifier}/result")
+    found = await desk.ask("GET", f"/api/compute/tasks/{segment(identifier)}/result")
     return found, lines(json.dumps(found, ensure_ascii=False))
 
 
 @asks(compute)
 async def cancel(desk: Desk, identifier: Annotated[str, typer.Argument(metavar="ID")]) -> Shown:
     """Cancel a durable task, also while it runs."""
-    found = await desk.ask("POST", f"/api/compute/tasks/{identifier}/cancel")
+    found = await desk.ask("POST", f"/api/compute/tasks/{segment(identifier)}/cancel")
     return found, table([found], "task_id", "status")
 
 

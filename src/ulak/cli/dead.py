@@ -109,11 +109,12 @@ async def redrive(
     if identifiers:
         return await send_again(desk, identifiers, dry_run=dry_run)
     wanted = _filter(kind, error_class, contains, died_before, died_after)
+    if not wanted and not everything:
+        raise Invalid("name dead letters by their ids or by a filter, such as --kind, or give --all")
     body = {**wanted, "all": everything, "dryRun": dry_run}
     if dry_run or rate is None:
         answer = await desk.ask("POST", "/api/dead/redrive", body=body)
         return answer, _told(answer, dry_run=dry_run)
-    await desk.ask("POST", "/api/dead/redrive", body={**body, "dryRun": True})  # refuses an empty filter
     return await _send_at_a_rate(desk, wanted, rate)
 
 

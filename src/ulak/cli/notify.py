@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, lines, segment, table
+from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
 from ulak.errors import Invalid
 
 notify = typer.Typer(help="Send notifications and see what became of them.", no_args_is_help=True)
@@ -110,14 +110,14 @@ async def list_(
 @asks(notify)
 async def cancel(desk: Desk, identifiers: Annotated[list[str], typer.Argument(metavar="ID...")]) -> Shown:
     """Cancel notifications that are not finished."""
-    verdicts = [await _verb(desk, identifier, "cancel") for identifier in identifiers]
+    verdicts = await each(identifiers, lambda one: _verb(desk, one, "cancel"))
     return verdicts, table(verdicts, "id", "status")
 
 
 @asks(notify)
 async def resend(desk: Desk, identifiers: Annotated[list[str], typer.Argument(metavar="ID...")]) -> Shown:
     """Send FAILED, DEAD or HELD notifications again, under their own ids."""
-    verdicts = [await _verb(desk, identifier, "resend") for identifier in identifiers]
+    verdicts = await each(identifiers, lambda one: _verb(desk, one, "resend"))
     return verdicts, table(verdicts, "id", "status")
 
 

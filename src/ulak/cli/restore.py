@@ -33,7 +33,7 @@ def restore_store(settings: Settings, backup: Path, *, replace: bool) -> int:
             f"{mask_url(settings.store)} is no SQLite file; for PostgreSQL use pg_restore, and then: ulak db hold"
         )
     if not backup.is_file():
-        raise NotFound(f"no backup {backup}")
+        raise NotFound(f"no backup at {backup}; name a file that ulak db backup has written")
     with locked(database):
         if database.exists() and not replace:
             raise Conflict(f"{database} exists; --replace puts it aside")

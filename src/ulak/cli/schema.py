@@ -76,7 +76,7 @@ def back_up(settings: Settings, target: Path) -> None:
     database = file_of(settings.store)
     if database is None:
         raise Misconfigured(
-            f"{mask_url(settings.store)} has no file to copy; "
+            f"{mask_url(settings.store)} has no file to copy; check the setting store, or "
             f"for PostgreSQL run: pg_dump --format=custom --file={target}"
         )
     require_store(database)

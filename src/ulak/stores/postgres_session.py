@@ -273,6 +273,11 @@ def _is_refusal(error: psycopg.Error) -> bool:
 def in_our_words() -> Iterator[None]:
     try:
         yield
+    except psycopg.OperationalError as error:
+        if error.sqlstate is None:  # no connection came about, or it broke
+            said = " ".join(str(error).split())
+            raise Unavailable(f"the database can't be reached ({said}); check its address, and that it runs") from error
+        raise translate(error) from error
     except psycopg.Error as error:
         raise translate(error) from error
 
