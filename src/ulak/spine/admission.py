@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from ulak.clock import Clock
@@ -24,13 +25,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@dataclass(order=True)
+@dataclass(eq=False)
 class Waiter:
     """A place in line: the ticket is kept until the end, so who was woken in vain goes back to where it stood."""
 
     ticket: int
-    need: int = field(compare=False)
-    event: asyncio.Event = field(compare=False, default_factory=asyncio.Event)
+    need: int
+    event: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Gate:
@@ -135,11 +136,11 @@ class Gate:
             self.announce([pool])  # it may have been this one's turn
             return False
         line = self._waiting[pool]
-        is_first = not line or waiter < line[0]
+        is_first = not line or waiter.ticket < line[0].ticket
         if self._closed or (is_first and self._store.ledger.room(pool) >= waiter.need):
             return True  # came free between the refusal and here, or there is nothing to wait for any more
         waiter.event.clear()
-        insort(line, waiter)
+        insort(line, waiter, key=attrgetter("ticket"))
         woken = False
         try:
             woken = await self._clock.wait(waiter.event, seconds)

@@ -8,7 +8,7 @@ import pytest
 
 from ulak import Refused, Unavailable
 from ulak.clock import ManualClock
-from ulak.spine.admission import Gate
+from ulak.spine.admission import Gate, Waiter
 from ulak.spine.enqueue import Full
 from ulak.spine.handler import Handlers
 from ulak.spine.job import Row
@@ -187,3 +187,8 @@ async def test_what_can_never_fit_is_refused_at_once():
     _, _, gate = make()
     with pytest.raises(Refused, match="send fewer"):
         await gate.put(rows(1, 11))
+
+
+def test_two_in_line_are_told_apart_by_who_they_are():
+    line = [Waiter(ticket=1, need=1)]
+    assert Waiter(ticket=1, need=1) not in line
