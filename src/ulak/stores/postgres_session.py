@@ -22,7 +22,7 @@ from ulak.stores.postgres_credits import Credits
 from ulak.stores.postgres_floors import TIMERS, Floors
 from ulak.stores.postgres_member import Member
 from ulak.stores.postgres_tx import Contended, PostgresTx
-from ulak.stores.postgres_wires import FIRST_PAUSE_SECONDS, Connection, Wires
+from ulak.stores.postgres_wires import FIRST_PAUSE_SECONDS, Connection, Wires, unreachable
 from ulak.stores.session import BatchFailed, CommitUnknown, Fatal, SessionLost
 
 log = structlog.get_logger("ulak.postgres")
@@ -300,4 +300,6 @@ def translate(error: Exception) -> Exception:
         return Conflict(f"the database refused the change: {error}")
     if isinstance(error, psycopg.DataError | psycopg.ProgrammingError):
         return Invalid(f"the database can't take this value: {error}")
-    return Unavailable(f"the database failed: {error}")
+    if error.sqlstate is None:  # the driver speaks, of the wire
+        return Unavailable(unreachable(error))
+    return Unavailable(f"the database failed: {error.diag.message_primary}")

@@ -70,6 +70,33 @@ def hang_up(connection: Connection) -> None:
         wire.shutdown(socket.SHUT_RDWR)
 
 
+# What the driver says around these has hosts, ports and paths in it, and whoever sends a request is told the message.
+_REASONS = (
+    "Connection refused",
+    "No such file or directory",
+    "timeout expired",
+    "resolve host",
+    "password authentication failed",
+    "does not exist",
+    "too many clients",
+    "starting up",
+    "shutting down",
+    "terminating connection",
+    "server closed the connection",
+    "the connection is closed",
+    "the connection is lost",
+)
+
+
+def unreachable(error: Exception) -> str:
+    """That the server is out of reach, in words without its address; the log has all that the driver said."""
+    said = str(error)
+    if isinstance(error, NotWritable):
+        return said
+    reason = next((reason for reason in _REASONS if reason in said), type(error).__name__)
+    return f"the store can't be reached ({reason}); check the setting store, and whether the database runs"
+
+
 class Wires:
     def __init__(self, uri: str) -> None:
         read_address(uri)  # one that can't be read is refused at once
@@ -99,7 +126,7 @@ class Wires:
                 if failures % _TOLD_EVERY == 0:
                     log.warning("database_unreachable", error=str(error), note="it is tried again, every second")
                 if closing.wait(pause):
-                    raise Fatal(f"the database can't be reached: {error}") from error
+                    raise Fatal(unreachable(error)) from error
                 pause, failures = min(pause * 2, LONGEST_PAUSE_SECONDS), failures + 1
 
     def _connect_to_write(self) -> Connection:
