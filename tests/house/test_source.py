@@ -14,7 +14,7 @@ QUERIES = {str(path.relative_to(SOURCE)): path.read_text(encoding="utf-8") for p
 WALL_CLOCK = {"time.time", "time.time_ns", "time.localtime", "time.gmtime"} | {
     f"{name}.{verb}" for name in ("datetime", "datetime.datetime", "date") for verb in ("now", "utcnow", "today")
 }
-MONOTONIC = {"time.monotonic", "time.monotonic_ns"}
+MONOTONIC = {"time.monotonic", "time.monotonic_ns", "time.perf_counter", "time.perf_counter_ns"}
 SQL_TIME = re.compile(
     r"\bnow\s*\(|current_time|current_date|clock_timestamp|'now'|unixepoch|julianday|strftime", re.IGNORECASE
 )

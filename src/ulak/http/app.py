@@ -73,7 +73,7 @@ class Door:
         answer_with_problems(self.api)
         describe(self.api, hot)
         add_page(self.api)
-        return Front(self.guard, hot, self.api, self.meter)
+        return Front(self.guard, hot, self.api, self.meter, self.ulak.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._front(scope, receive, send)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import structlog
 
+from ulak.clock import Clock
 from ulak.errors import Error
 from ulak.http.caller import SCOPE_OF_CALLER
 from ulak.http.failure import BodyTooLarge, encoded, raw
@@ -18,11 +17,12 @@ log = structlog.get_logger("ulak.http")
 
 
 class Front:
-    def __init__(self, guard: Guard, hot: list[HotRoute], inner: App, meter: Meter) -> None:
+    def __init__(self, guard: Guard, hot: list[HotRoute], inner: App, meter: Meter, clock: Clock) -> None:
         self._guard = guard
         self._hot = {(route.method, route.path): route for route in hot}
         self._inner = inner
         self._meter = meter
+        self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -33,8 +33,8 @@ class Front:
             await self._inner(scope, receive, send)
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began = time.perf_counter()
-        meter = self._meter
+        clock, meter = self._clock, self._meter
+        began = clock.monotonic()
         meter.in_flight += 1
         route = self._hot.get((scope["method"], scope["path"]))
         status = 499  # the client went away, or the server stops: nothing was answered
@@ -46,7 +46,7 @@ class Front:
         finally:
             meter.in_flight -= 1
             meter.observe(
-                scope["method"], _label(scope) if route is None else route.path, status, time.perf_counter() - began
+                scope["method"], _label(scope) if route is None else route.path, status, clock.monotonic() - began
             )
 
     async def _fast(self, route: HotRoute, scope: Scope, receive: Receive, send: Send) -> int:
