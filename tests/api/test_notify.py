@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import io
 import re
+import tracemalloc
 from uuid import UUID
 
 import msgspec
 import pytest
 
 from tests.api.serving import serving
+from ulak import codec
 from ulak.clock import to_datetime
+from ulak.notify import records
 
 SMS = {"notificationType": "SMS", "recipient": "+905551112233", "body": "Hello"}
 QUICK = {f"channels.{name}.simulated_delay_seconds": 0 for name in ("email", "sms", "push")}
@@ -291,3 +294,36 @@ async def test_the_books_are_on_the_metrics_page():
     assert 'ulak_notify_handle_seconds_count{handler="simulated-sms",kind="notify.sms"} 1.0' in text
     assert 'ulak_capacity{pool="notify"} 1000.0' in text
     assert 'ulak_utilisation{pool="notify"} 0.0' in text
+
+
+@pytest.mark.parametrize("query", ["", "&status=WAITING"])
+async def test_a_page_of_large_notifications_is_short_and_the_next_goes_on_from_it(query, monkeypatch):
+    async with serving(work=False) as served:
+        ids = [(await served.post("/api/notifications", SMS)).body["id"] for _ in range(5)]
+        (size, *_) = [len(codec.encode(record.payload)) for record in await served.ulak.jobs.list(whole=True, limit=1)]
+        for room, expected in (
+            (2 * size, [2, 2, 1]),
+            (size - 1, [1] * 5),
+        ):  # one that is too large is shown all the same
+            monkeypatch.setattr(records, "PAGE_BYTES", room)
+            pages, before = [], ""
+            while before is not None:
+                page = (await served.get(f"/api/notifications?limit=50{query}{before}")).body
+                pages.append([one["id"] for one in page["items"]])
+                before = page["nextBefore"] and f"&before={page['nextBefore']}"
+            assert [one for page in pages for one in page] == ids[::-1]
+            assert [len(page) for page in pages] == expected
+
+
+async def test_a_listing_of_large_notifications_loads_few_of_them(monkeypatch):
+    size = 200_000
+    monkeypatch.setattr(records, "PAGE_BYTES", 2 * size)
+    async with serving(work=False) as served:
+        for _ in range(20):
+            await served.post("/api/notifications", {**SMS, "body": "x" * size})
+        tracemalloc.start()
+        try:
+            assert (await served.get("/api/notifications")).body["nextBefore"] is not None
+            assert tracemalloc.get_traced_memory()[1] < 15 * size
+        finally:
+            tracemalloc.stop()

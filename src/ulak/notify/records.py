@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -18,8 +19,10 @@ from ulak.spine.store import Tx
 sql = Queries(__package__)
 
 NEWEST = 1 << 62
+PAGE_BYTES = 8 * 1024 * 1024  # of payloads; decoded, masked and written they need many times that
 SEARCH_PAGE = 500
 SEARCH_PAGES = 20
+Tables = list[tuple[Query, Query]]  # what lists a table's rows, and what tells only their ids and sizes
 _BURIED = frozenset({Status.FAILED, Status.DEAD, Status.HELD})
 _FINISHED = frozenset({Status.DELIVERED, Status.CANCELLED, Status.EXPIRED})
 # How an attempt is noted whose channel could not tell whether the message had arrived.
@@ -57,31 +60,52 @@ class Found:
 
 
 def read_view(tx: Tx, job: int) -> View | None:
-    rows = _rows(tx, _tables(None), ALL_KINDS, job, job + 1, 1)
+    rows = _rows(tx, [query for query, _ in _tables(None)], ALL_KINDS, job, job + 1, 1)
     return _view(rows[0]) if rows else None
 
 
 def find_views(tx: Tx, kinds: tuple[str, str], status: Status | None, before: int, limit: int) -> Found:
     """Newest first. Some statuses are decided here, so a filter may look through pages, but not for ever."""
-    tables, found = _tables(status), list[View]()
+    tables, found, room = _tables(status), list[View](), PAGE_BYTES
     page = limit if status is None else max(limit, SEARCH_PAGE)
     for _ in range(SEARCH_PAGES):
-        rows = _rows(tx, tables, kinds, 0, before, page)
-        found += [view for view in map(_view, rows) if status is None or view.status == status]
-        if len(found) > limit or (len(found) == limit and len(rows) == page):
+        rows, more = _page(tx, tables, kinds, before, page, room)
+        kept = [(view, row) for view, row in zip(map(_view, rows), rows, strict=True) if status in (None, view.status)]
+        found += [view for view, _ in kept]
+        room -= sum(len(row[15] or b"") for _, row in kept)
+        if len(found) > limit or (len(found) == limit and more):
             return Found(found[:limit], found[limit - 1].job)
-        if len(rows) < page:
+        if not more:
             return Found(found, None)
         before = rows[-1][0]
+        if found and (status is None or room <= 0):
+            break
     return Found(found, before)
 
 
-def _tables(status: Status | None) -> list[Query]:
+def _page(
+    tx: Tx, tables: Tables, kinds: tuple[str, str], before: int, limit: int, room: int
+) -> tuple[list[tuple[Any, ...]], bool]:
+    """The next rows whose payloads fit into the room, one at least, and whether there may be more after them."""
+    low, high = kinds
+    weighed = [row for _, weigh in tables for row in tx.all(weigh, before=before, low=low, high=high, n=limit)]
+    sizes = sorted(weighed, reverse=True)[:limit]
+    if not sizes:
+        return [], False
+    fitting = max(sum(total <= room for total in accumulate(size for _, size in sizes)), 1)
+    least = sizes[fitting - 1][0]
+    rows = _rows(tx, [query for query, _ in tables], kinds, least, before, fitting)
+    return rows, len(sizes) == limit or fitting < len(sizes)
+
+
+def _tables(status: Status | None) -> Tables:
+    waiting = (sql.list_waiting, sql.weigh_waiting)
+    finished, buried = (sql.list_finished, sql.weigh_finished), (sql.list_buried, sql.weigh_buried)
     if status is None:
-        return [sql.list_waiting, sql.list_finished, sql.list_buried]
+        return [waiting, finished, buried]
     if status in _BURIED:
-        return [sql.list_buried]
-    return [sql.list_finished if status in _FINISHED else sql.list_waiting]
+        return [buried]
+    return [finished if status in _FINISHED else waiting]
 
 
 def _rows(

@@ -226,7 +226,7 @@ class Notify:
         before: UUID | str | None = None,
         limit: int = 50,
     ) -> list[View]:
-        """Newest first; `before` is the last id of the page above."""
+        """Newest first; `before` is the last id of the page above. Large ones make it shorter than `limit`."""
         found = await self.page(status=status, notification_type=notification_type, before=before, limit=limit)
         return found.views
 

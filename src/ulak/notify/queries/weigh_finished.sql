@@ -1,0 +1,2 @@
+SELECT id, coalesce(length(payload), 0)
+FROM past WHERE id < :before AND kind >= :low AND kind <= :high ORDER BY id DESC LIMIT :n
