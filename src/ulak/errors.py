@@ -72,6 +72,10 @@ class Transient(Failure):
     """It may work later: try again with backoff."""
 
 
+class CutOff(Transient):
+    """The attempt was ended from outside: nobody knows whether it had its effect. The next one is told."""
+
+
 class Permanent(Failure):
     """It will never work: to the dead letters at once."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import uuid
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from ulak import ids
 from ulak.compute import Expired, TaskStatus
 from ulak.compute.jobs import KINDS, MOST_RESULT_BYTES, read_cause
 from ulak.errors import IllegalTransition, Invalid, NotFound
+from ulak.spine.dead_letters import Filter
 from ulak.testing import drain
 
 WAIT = 60
@@ -193,7 +195,27 @@ async def test_the_death_of_a_worker_is_a_failed_attempt_of_the_job(room_root):
         while (record := await ulak.jobs.get(job)).settled_at is None:
             ulak.loops.changed.clear()
             await asyncio.wait_for(ulak.loops.changed.wait(), WAIT)
-    assert (record.status, record.detail, record.attempt) == ("done", 2, 2)
+    assert (record.status, record.detail, record.attempt) == ("done", [2, True], 2)  # the second knew of the first
+    assert [entry.word for entry in record.timeline][2:4] == ["uncertain", "retried"]
+
+
+@pytest.mark.parametrize(
+    ("handler", "seconds", "cause"), [(die_the_first_time, WAIT, "CutOff"), (never_returns, 1, "1(.0)? s")]
+)
+async def test_what_must_not_run_twice_waits_for_a_person_when_its_worker_ended(
+    room_root, gate, handler, seconds, cause
+):
+    """Killed by somebody, or by us because its time was over: nobody knows what it had done."""
+    ulak = build("memory:", room_root)
+    ulak.handles("heavy.pay", lane="process", timeout_seconds=seconds)(handler)
+    async with ulak:
+        job = await ulak.enqueue("heavy.pay", held(gate), on_uncertain="hold")
+        while (record := await ulak.jobs.get(job)).settled_at is None:
+            ulak.loops.changed.clear()
+            await asyncio.wait_for(ulak.loops.changed.wait(), WAIT)
+        (dead,) = await ulak.jobs.find_dead(Filter(error_class="uncertain"))
+    assert (record.status, record.attempt, dead) == ("dead", 1, job)
+    assert re.search(cause, str(record.detail))
 
 
 async def test_a_handler_that_cannot_be_sent_is_named_at_once(room_root):

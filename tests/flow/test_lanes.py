@@ -10,6 +10,7 @@ import pytest
 
 from tests.flow.conftest import build
 from ulak import Backoff, Conflict, Done, Invalid, NewJob, Permanent
+from ulak.spine.dead_letters import Filter
 from ulak.testing import advance, drain
 
 
@@ -154,7 +155,7 @@ async def test_a_blocking_handler_that_takes_too_long_is_given_up_and_its_late_r
         if job.attempt == 1:
             release.wait(10)
             return Done("late")
-        return Done("in time")
+        return Done({"knows": job.uncertain})
 
     async with ulak:
         job = await ulak.enqueue("file.read")
@@ -166,7 +167,55 @@ async def test_a_blocking_handler_that_takes_too_long_is_given_up_and_its_late_r
         release.set()
         await advance(ulak, 10)
         record = await ulak.jobs.get(job)
-    assert (record.status, record.detail, record.attempt) == ("done", "in time", 2)
+    assert (record.status, record.detail, record.attempt) == ("done", {"knows": True}, 2)
+    assert "uncertain" in [entry.word for entry in record.timeline]
+
+
+@pytest.mark.parametrize("max_attempts", [1, 5])
+async def test_a_blocking_handler_that_takes_too_long_is_not_run_again_if_its_job_must_not(make, max_attempts):
+    """Nobody knows what the thread has done, and it goes on."""
+    ulak = make()
+    release, started = threading.Event(), threading.Event()
+
+    @ulak.handles("file.pay", lane="thread", timeout_seconds=5, max_attempts=max_attempts)
+    def pay(_):
+        started.set()
+        release.wait(10)
+
+    async with ulak:
+        job = await ulak.enqueue("file.pay", on_uncertain="hold")
+        while not started.is_set():
+            await asyncio.sleep(0.001)
+        ulak.clock.advance(6)
+        while (await ulak.jobs.get(job)).status == "running":
+            await asyncio.sleep(0.001)
+        release.set()
+        assert await ulak.jobs.find_dead(Filter(error_class="uncertain")) == [job]
+        assert "took longer than 5 s" in str((await ulak.jobs.get(job)).detail)
+
+
+async def test_one_that_always_takes_too_long_is_no_danger_to_its_process_and_never_gets_it_alone(make):
+    ulak = make()
+    release, crashes = threading.Event(), []
+
+    @ulak.handles("file.slow", lane="thread", timeout_seconds=5, max_attempts=4, backoff=Backoff(1, jitter=0))
+    def slow(job):
+        crashes.append(job.crashes)
+        release.wait(10)
+
+    async with ulak:
+        job = await ulak.enqueue("file.slow")
+        for attempt in range(1, 5):
+            while len(crashes) < attempt:
+                ulak.clock.advance(1)
+                await asyncio.sleep(0.001)
+            ulak.clock.advance(6)
+        while (record := await ulak.jobs.get(job)).status != "dead":
+            ulak.clock.advance(1)
+            await asyncio.sleep(0.001)
+        release.set()
+    assert crashes == [0, 1, 1, 1]
+    assert "gave up after 4 attempts" in str(record.detail)
 
 
 def test_a_handler_that_does_not_fit_its_lane_is_refused_at_once(make):

@@ -8,8 +8,8 @@ from typing import Any
 
 from ulak.compute.carriage import PROTOCOL
 from ulak.compute.engine import Engine
-from ulak.compute.errors import Crashed
-from ulak.errors import Permanent, Transient
+from ulak.compute.errors import Crashed, TimedOut
+from ulak.errors import CutOff, Permanent
 from ulak.spine.handler import Handler
 from ulak.spine.job import Job
 
@@ -28,8 +28,8 @@ class ProcessLane:
         chosen = self._engine().using(timeout_seconds=handler.timeout_seconds, max_retries=0)
         try:
             return await chosen.run(handler.call, job)
-        except Crashed as error:  # one attempt of several; the spine counts them
-            raise Transient(str(error)) from error
+        except (Crashed, TimedOut) as error:  # one attempt of several; the spine counts them
+            raise CutOff(str(error)) from error
 
     def _check(self, handler: Handler) -> None:
         try:

@@ -10,7 +10,7 @@ import structlog
 
 from ulak import codec
 from ulak.clock import Clock
-from ulak.errors import Conflict, Permanent, Throttled, Transient
+from ulak.errors import Conflict, CutOff, Permanent, Throttled, Transient
 from ulak.spine import executor, probe
 from ulak.spine.breaker import Breakers
 from ulak.spine.handler import Handler, Handlers
@@ -82,6 +82,7 @@ class Attempts:
         except (KeyboardInterrupt, GeneratorExit):
             raise  # the process or the runner itself is being ended
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is a failed attempt, sys.exit() too
+            running.uncertain = isinstance(error, CutOff)
             outcome = self._failed(handler, job, error)
         finally:
             if running.verdict is not None:

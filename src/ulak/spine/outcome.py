@@ -69,7 +69,7 @@ Outcome = Done | Retry | Snooze | Cancel | Dead | Release
 class Settlement(msgspec.Struct):
     """An outcome on its way to the store, fenced by (id, epoch).
 
-    `uncertain`: the handler had finished, and the store could not keep that; a further run may repeat an effect.
+    `uncertain`: nobody saw the attempt's end, or the store could not keep it; a further run may repeat an effect.
     """
 
     id: int

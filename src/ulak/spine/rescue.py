@@ -33,7 +33,7 @@ def rescue(tx: Tx, lost: Lost) -> int:
     tx.lock_keys(sorted({row[3] for row in rows if row[3] is not None}))
     if tx.shared:
         rows = tx.all(sql.lock_owned, owner=lost.owner, ids=[row[0] for row in rows])
-    doubt(tx, [(row[0], row[2], row[4], row[8]) for row in rows], owner=lost.owner)
+    doubt(tx, [(row[0], row[2], row[4], row[8]) for row in rows], deaths=1, owner=lost.owner)
     suspects = []
     for identifier, epoch, kind, key, attempt, crashes, hold, cancelled_at, _ in rows:
         tx.wake(kind, SUSPECT_LEVEL)

@@ -93,8 +93,7 @@ def _settle_by_type(tx: Tx, settlements: Sequence[Settlement]) -> set[tuple[int,
         by_type[type(pair[0].outcome)].append(pair)
     _finish_done(tx, by_type[Done])
     leave(tx, Word.CANCELLED, [row for _, row in by_type[Cancel]], _details(by_type[Cancel]))
-    for one, row in by_type[Dead]:
-        _bury_as_told(tx, one, row)
+    _bury_as_told(tx, by_type[Dead])
     _resume(tx, by_type[Retry] + by_type[Snooze])
     _release(tx, [row for _, row in by_type[Release]])
     return {(row.id, row.epoch) for _, row in ours}
@@ -119,9 +118,10 @@ def _details(ended: Sequence[tuple[Settlement, Leased]]) -> dict[int, str]:
     return {one.id: detail for one, _ in ended if (detail := _detail(one)) is not None}
 
 
-def _bury_as_told(tx: Tx, one: Settlement, row: Leased) -> None:
-    assert isinstance(one.outcome, Dead)
-    bury(tx, row, one.outcome.cause, one.outcome.error_class)
+def _bury_as_told(tx: Tx, dead: Sequence[tuple[Settlement, Leased]]) -> None:
+    for one, row in _judged(tx, dead):
+        assert isinstance(one.outcome, Dead)
+        bury(tx, row, one.outcome.cause, one.outcome.error_class)
 
 
 def _resume(tx: Tx, paused: Sequence[tuple[Settlement, Leased]]) -> None:
@@ -132,10 +132,8 @@ def _resume(tx: Tx, paused: Sequence[tuple[Settlement, Leased]]) -> None:
     if cancelled:
         leave(tx, Word.CANCELLED, cancelled, {})
         paused = [(one, row) for one, row in paused if row.cancelled_at is None]
-    doubt(tx, [(row.id, row.kind, row.attempt, row.started_at) for one, row in paused if one.uncertain])
-    paused = [(one, row) for one, row in paused if not (one.uncertain and _held(tx, row))]
     changes = []
-    for one, row in paused:
+    for one, row in _judged(tx, paused):
         snoozed = isinstance(one.outcome, Snooze)
         word = Word.SNOOZED if snoozed else Word.RETRIED
         reason = one.outcome.reason if isinstance(one.outcome, Retry | Snooze) else ""
@@ -148,9 +146,19 @@ def _resume(tx: Tx, paused: Sequence[tuple[Settlement, Leased]]) -> None:
     tx.each(sql.resume_jobs, changes)
 
 
-def doubt(tx: Tx, attempts: Sequence[tuple[int, str, int, int | None]], owner: int | None = None) -> None:
+def _judged(tx: Tx, ended: Sequence[tuple[Settlement, Leased]]) -> list[tuple[Settlement, Leased]]:
+    """Mark the attempts that may have had their effect; answers all but those that now wait for a person."""
+    doubt(tx, [(row.id, row.kind, row.attempt, row.started_at) for one, row in ended if one.uncertain], deaths=0)
+    return [(one, row) for one, row in ended if not (one.uncertain and _held(tx, one, row))]
+
+
+def doubt(
+    tx: Tx, attempts: Sequence[tuple[int, str, int, int | None]], *, deaths: int, owner: int | None = None
+) -> None:
     """Attempts (id, kind, attempt, started_at) that may have had their effect: told, counted, and kept in the timeline.
 
+    Those that ended with their process count as deaths of it. Of the others one is enough for the next to be told:
+    a job that is no danger to its process need not run alone.
     What becomes of the job is told after it, so that the log's last word is where the job stands.
     """
     entries = []
@@ -158,15 +166,16 @@ def doubt(tx: Tx, attempts: Sequence[tuple[int, str, int, int | None]], owner: i
         tx.emit(Word.UNCERTAIN, identifier, kind, attempt)
         tx.count(Word.UNCERTAIN, kind)
         entry = note_entry(tx.now, Word.UNCERTAIN, attempt, started_at=started_at, owner=owner)
-        entries.append((entry, identifier))
+        entries.append((deaths, entry, identifier))
     tx.each(sql.doubt_jobs, entries)
 
 
-def _held(tx: Tx, row: Leased) -> bool:
+def _held(tx: Tx, one: Settlement, row: Leased) -> bool:
     """Whether a doubtful job waits for a person now, because its sender wanted that."""
     ((hold,),) = tx.all(sql.read_hold, id=row.id)
     if hold:
-        bury(tx, row, "the handler finished, but that could not be kept; the job waits for a decision", "uncertain")
+        why = one.outcome.cause if isinstance(one.outcome, Dead) else getattr(one.outcome, "reason", "")
+        bury(tx, row, f"{why}; the attempt may have had its effect, so the job waits for a decision", "uncertain")
     return bool(hold)
 
 

@@ -35,6 +35,7 @@ class Running(msgspec.Struct, eq=False):
     outcome: Outcome | None = None  # when it has ended
     finished: float = 0.0
     resume_at: int = 0
+    uncertain: bool = False  # it was ended from outside, and may have had its effect
     lingers: bool = False  # it has ended, but what it ran on is not free yet
 
 

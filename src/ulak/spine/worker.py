@@ -132,7 +132,8 @@ class Worker:
             running.task.cancel()
         if running.started is None:
             self._end(running, verdict)
-        elif running.handler.lane != "async":  # a thread goes on, and its late result is ignored
+        elif running.handler.lane != "async":  # a thread goes on, and its late result is ignored; a process is killed
+            running.uncertain = True
             self._underway.linger(running)
             self._end(running, verdict)
 
@@ -193,6 +194,7 @@ def _settlements(ended: list[Running]) -> list[Settlement]:
             lease.attempt,
             outcome,
             running.resume_at,
+            running.uncertain,
         )
         for running in ended
         for lease, outcome in [(running.lease, running.outcome)]
