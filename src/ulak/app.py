@@ -62,7 +62,7 @@ class Ulak:
         self.clock = clock or SystemClock()
         self.handlers = Handlers()
         self.telemetry = Telemetry()
-        self._address = store or self.settings.store
+        self.address = store or self.settings.store
         self._work = work
         self._crons: list[CronEntry] = []
         self._own_lanes: dict[str, Lane] = {}
@@ -158,7 +158,7 @@ class Ulak:
             self._room, self._compute = notify_room(self), compute_room(self)
         spine, worker = self.settings.spine, self.settings.worker
         capacity = partial(self.handlers.capacity_of, usual=spine.capacity)
-        store = make_store(self._address, self.clock, capacity, spine, self.handlers.pool_of)
+        store = make_store(self.address, self.clock, capacity, spine, self.handlers.pool_of)
         self._lanes = {"thread": ThreadLane(worker.threads), "process": self._compute.lane, **self._own_lanes}
         loops = Loops(
             store,
@@ -211,7 +211,7 @@ class Ulak:
 
     async def _say_what_is_lost(self) -> None:
         """A store in memory forgets what waits: say so, with a count."""
-        if self._address != "memory:" or self.loops.failure is not None:  # a lost one has told already
+        if self.address != "memory:" or self.loops.failure is not None:  # a lost one has told already
             return
         with contextlib.suppress(Error):
             counts = (await self.jobs.counts()).values()

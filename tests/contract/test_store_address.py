@@ -16,3 +16,8 @@ async def test_an_address_of_no_known_kind_is_refused_without_showing_it(address
     with pytest.raises(Misconfigured, match="begins with memory:, sqlite:/// or postgresql://") as refusal:
         await Ulak(address, settings=Settings()).open()
     assert "hunter2" not in "".join(traceback.format_exception(refusal.value))
+
+
+def test_the_address_that_was_given_counts_and_otherwise_that_of_the_settings():
+    assert Ulak("memory:", settings=Settings()).address == "memory:"
+    assert Ulak(settings=Settings()).address == "sqlite:///ulak.db"

@@ -36,6 +36,7 @@ OWNERS = {
 }
 # Set when an Ulak is made, so its class does not know them.
 ATTRIBUTES = {
+    "ulak.address",
     "ulak.clock",
     "ulak.handlers",
     "ulak.settings",

@@ -16,7 +16,7 @@ from ulak.app import Ulak
 from ulak.cli import logs
 from ulak.cli.beside import file_of
 from ulak.cli.command import table
-from ulak.cli.schema import connect, locked
+from ulak.cli.schema import locked
 from ulak.clock import SystemClock
 from ulak.errors import Conflict, Invalid, Misconfigured, NotFound
 from ulak.masking import mask_url
@@ -27,6 +27,7 @@ from ulak.stores import move
 from ulak.stores.file_lock import holder
 from ulak.stores.migrate import MOVED, judge, sqlite_version
 from ulak.stores.sqlite_reader import open_reader
+from ulak.stores.sqlite_session import open_writer
 
 sql = Queries("ulak.spine")
 
@@ -92,7 +93,7 @@ def _has_arrived(database: Path, target: str) -> bool:
     if version != MOVED:
         judge(version, "sqlite")
         return False
-    with locked(database), contextlib.closing(connect(database)) as connection:
+    with locked(database), contextlib.closing(open_writer(database)) as connection:
         return move.find_out(connection, target)
 
 
@@ -104,7 +105,7 @@ async def _rescue(settings: Settings) -> None:
 
 
 def _carry(database: Path, target: str) -> None:
-    with locked(database), contextlib.closing(connect(database)) as connection:
+    with locked(database), contextlib.closing(open_writer(database)) as connection:
         judge(sqlite_version(connection), "sqlite")
         if connection.execute(sql.find_leaseholders.sqlite).fetchone() is not None:
             raise Conflict(f"a server was started on {database} meanwhile, and killed; run the move again")

@@ -76,16 +76,12 @@ def find_ulak(name: str | None, config: Path | None, assignments: list[str] | No
 
 def _check_store(name: str, ulak: Ulak, loaded: Loaded) -> None:
     """Commands in another shell go by the settings: they must not look at one store while the app works on another."""
-    origin, meant, used = loaded.origin("store"), loaded.settings.store, _address_of(ulak)
+    origin, meant, used = loaded.origin("store"), loaded.settings.store, ulak.address
     if origin != "default" and _where(meant) != _where(used):
         raise Misconfigured(
             f"--app {name} works on {mask_url(used)}, but {origin} names the store {mask_url(meant)}; "
             "leave the address out in the app, as in Ulak(), or give both the same"
         )
-
-
-def _address_of(ulak: Ulak) -> str:
-    return ulak._address  # noqa: SLF001 - its settings may name another store than the one that it was given
 
 
 def _where(address: str) -> str:

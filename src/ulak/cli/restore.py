@@ -12,7 +12,7 @@ from pathlib import Path
 from ulak.app import Ulak
 from ulak.cli import logs
 from ulak.cli.beside import file_of
-from ulak.cli.schema import connect, locked, require_store
+from ulak.cli.schema import locked, require_store
 from ulak.clock import SystemClock, to_datetime
 from ulak.errors import Conflict, Invalid, Misconfigured, NotFound
 from ulak.http.hold import hold_all
@@ -20,6 +20,7 @@ from ulak.masking import mask_url
 from ulak.settings import Settings
 from ulak.stores.migrate import latest, migrate_sqlite, sqlite_version
 from ulak.stores.private_file import make_private
+from ulak.stores.sqlite_session import open_writer
 
 _BESIDE = ("", "-wal", "-shm")
 _LEFT_BY_OPENING = (".lock", ".ballast", "-wal", "-shm")
@@ -62,7 +63,7 @@ def _prepare(backup: Path, copy: Path) -> None:
     make_private(copy)
     shutil.copyfile(backup, copy)
     try:
-        with contextlib.closing(connect(copy)) as connection:
+        with contextlib.closing(open_writer(copy)) as connection:
             verdict = connection.execute("PRAGMA integrity_check").fetchone()[0]
             version = sqlite_version(connection)
             if verdict != "ok":
@@ -90,7 +91,7 @@ async def _hold(settings: Settings) -> int:
 
 def _fold(copy: Path) -> None:
     """Everything into the one file that is put in place."""
-    with contextlib.closing(connect(copy)) as connection:
+    with contextlib.closing(open_writer(copy)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with copy.open("rb") as file:
         os.fsync(file.fileno())

@@ -16,9 +16,9 @@ from ulak.masking import mask_url
 from ulak.settings import Settings
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import migrate_postgres, migrate_sqlite
-from ulak.stores.private_file import ensure_private, make_private
+from ulak.stores.private_file import make_private
 from ulak.stores.sqlite_reader import keep_off_foreign, open_reader
-from ulak.stores.sqlite_session import opening
+from ulak.stores.sqlite_session import open_writer, opening
 
 
 def require_store(database: Path) -> None:
@@ -39,7 +39,7 @@ def migrate_store(settings: Settings) -> list[int]:
     database = file_of(settings.store)
     if database is not None:
         keep_off_foreign(database)
-        with opening(database), locked(database), contextlib.closing(connect(database)) as connection:
+        with opening(database), locked(database), contextlib.closing(open_writer(database)) as connection:
             return migrate_sqlite(connection, now)
     if settings.store == "memory:":
         return []
@@ -62,14 +62,6 @@ def locked(database: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def connect(database: Path) -> sqlite3.Connection:
-    ensure_private(database)
-    connection = sqlite3.connect(database, isolation_level=None, timeout=5)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    return connection
 
 
 def back_up(settings: Settings, target: Path) -> None:

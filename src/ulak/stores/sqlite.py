@@ -23,9 +23,9 @@ from ulak.spine.store import LAST_SECONDS, Buffers, Ledger, Line, Listener, Tx, 
 from ulak.stores.ballast import Ballast
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import prepare_sqlite
-from ulak.stores.private_file import ensure_private, make_private
+from ulak.stores.private_file import make_private
 from ulak.stores.sqlite_reader import Readers, keep_off_foreign, open_reader
-from ulak.stores.sqlite_session import SqliteSession, opening, translate
+from ulak.stores.sqlite_session import SqliteSession, open_writer, opening, translate
 from ulak.stores.sqlite_tx import SqliteTx
 from ulak.stores.writer import RUN_UNIT, Writer
 
@@ -34,8 +34,6 @@ R = TypeVar("R")
 P = ParamSpec("P")
 
 sql = Queries("ulak.spine")
-
-STATEMENTS = 512  # every statement of ours in all its sizes stays compiled
 
 
 class SqliteStore:
@@ -67,18 +65,8 @@ class SqliteStore:
         self._listener: Listener | None = None
         self._failures_seen = 0
 
-    def connect(self) -> sqlite3.Connection:
-        ensure_private(self.path)
-        connection = sqlite3.connect(
-            self.path, isolation_level=None, timeout=5, check_same_thread=False, cached_statements=STATEMENTS
-        )
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {'OFF' if self._temporary else 'FULL'}")
-        # A commit that checkpoints makes everybody wait: short waits more often are better than long ones.
-        connection.execute("PRAGMA wal_autocheckpoint = 250")
-        connection.execute("PRAGMA journal_size_limit = 67108864")
-        connection.execute("PRAGMA cache_size = -32000")
-        return connection
+    def _connect(self) -> sqlite3.Connection:
+        return open_writer(self.path, "OFF" if self._temporary else "FULL")
 
     async def open(self, listener: Listener) -> None:
         self._listener = listener
@@ -97,13 +85,13 @@ class SqliteStore:
         self._writer.start()
 
     def _prepare(self) -> SqliteSession:
-        connection = self.connect()
+        connection = self._connect()
         try:
             prepare_sqlite(connection, self.clock.now())
             self.ledger.load(connection.execute(sql.count_live.sqlite))
         finally:
             connection.close()
-        session = SqliteSession(self.connect, self.clock, self.ledger, self._let_go)
+        session = SqliteSession(self._connect, self.clock, self.ledger, self._let_go)
         self._clock.not_before(session.last_now)
         self.ids = session.ids
         self.owner = self.ids.take(self.clock.now())

@@ -13,10 +13,13 @@ from ulak.ids import Ids, made_at
 from ulak.spine.event import to_block
 from ulak.spine.query import Queries
 from ulak.spine.store import Ledger, Tx
+from ulak.stores.private_file import ensure_private
 from ulak.stores.session import BatchFailed, CommitUnknown, Fatal
 from ulak.stores.sqlite_tx import SqliteTx
 
 sql = Queries("ulak.spine")
+
+STATEMENTS = 512  # every statement of ours in all its sizes stays compiled
 
 _NOT_OURS = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 _FSYNC_FAILED = {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC}
@@ -155,6 +158,21 @@ class SqliteSession:
             self._connection.close()
         finally:
             self._let_go()
+
+
+def open_writer(path: Path, synchronous: str = "FULL") -> sqlite3.Connection:
+    """The one way to open the file for writing; whoever does has its lock."""
+    ensure_private(path)
+    connection = sqlite3.connect(
+        path, isolation_level=None, timeout=5, check_same_thread=False, cached_statements=STATEMENTS
+    )
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"PRAGMA synchronous = {synchronous}")
+    # A commit that checkpoints makes everybody wait: short waits more often are better than long ones.
+    connection.execute("PRAGMA wal_autocheckpoint = 250")
+    connection.execute("PRAGMA journal_size_limit = 67108864")
+    connection.execute("PRAGMA cache_size = -32000")
+    return connection
 
 
 @contextlib.contextmanager
