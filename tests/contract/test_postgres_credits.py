@@ -28,7 +28,7 @@ def test_a_commit_that_only_settles_gives_back_no_more_than_it_brings(ledger, br
 
 
 def test_what_was_left_in_the_database_is_asked_for_and_no_more(ledger):
-    ledger.note_exhausted("mail", 3)
+    ledger.note_left("mail", 3)
     assert ledger.may_ask("mail", 3)
     assert not ledger.may_ask("mail", 4)
     ledger.ask_again()

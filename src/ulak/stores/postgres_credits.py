@@ -23,7 +23,7 @@ class Credits(Ledger):
         super().__init__(capacity, pool_of)
         self._clock = clock
         self._lock = threading.Lock()
-        self._exhausted: dict[str, int] = {}  # pools that had too little, and what the database has of them at most
+        self._left: dict[str, int] = {}  # of pools that the database had too little of: what it had
         self._admitted_at: dict[str, float] = {}
         self._given: set[str] = set()
 
@@ -33,7 +33,7 @@ class Credits(Ledger):
     def room(self, pool: str) -> int:
         """What is held here; where nothing is, a block, unless the database has less to give."""
         held = self.available.get(pool, 0)
-        return held if held > 0 else min(self.block(pool), self._exhausted.get(pool, MOST_IN_A_BLOCK))
+        return held if held > 0 else min(self.block(pool), self._left.get(pool, MOST_IN_A_BLOCK))
 
     def held(self, pool: str) -> int:
         return self.available.get(pool, 0)
@@ -44,7 +44,7 @@ class Credits(Ledger):
                 self.available[pool] = self.available.get(pool, 0) + number
         gained = [pool for pool, number in change.items() if number > 0]
         for pool in gained:
-            self._exhausted.pop(pool, None)
+            self._left.pop(pool, None)
         return gained
 
     def take(self, lent: Counter[str]) -> None:
@@ -53,19 +53,20 @@ class Credits(Ledger):
                 self.available[pool] = self.available.get(pool, 0) - number
 
     def may_ask(self, pool: str, number: int) -> bool:
-        return pool not in self._exhausted or number <= self._exhausted[pool]
+        """Not for more than the database had left, until there is reason to believe that it has more."""
+        return pool not in self._left or number <= self._left[pool]
 
-    def note_exhausted(self, pool: str, left: int = 0) -> None:
-        self._exhausted[pool] = left
+    def note_left(self, pool: str, number: int) -> None:
+        self._left[pool] = number
 
     def note_admitted(self, pool: str) -> None:
         self._admitted_at[pool] = self._clock.monotonic()
 
     def ask_again(self, pools: Iterable[str] | None = None) -> list[str]:
         """It is worth asking again for these, or for all; answers for which the database had nothing."""
-        lacking = [pool for pool in (list(self._exhausted) if pools is None else pools) if pool in self._exhausted]
+        lacking = [pool for pool in (list(self._left) if pools is None else pools) if pool in self._left]
         for pool in lacking:
-            self._exhausted.pop(pool, None)
+            self._left.pop(pool, None)
         return lacking
 
     def note_given(self, pool: str) -> None:
@@ -101,4 +102,4 @@ class Credits(Ledger):
         """What was held is void: this process was taken for dead, and its credit was given to others."""
         with self._lock:
             self.available.clear()
-        self._exhausted.clear()
+        self._left.clear()

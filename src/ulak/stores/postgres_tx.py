@@ -259,7 +259,7 @@ class PostgresTx(Tx):
         useless = max(self._at_hand(pool), 0)
         if useless:
             self.give_credit(pool, useless)
-        self._credits.note_exhausted(pool, useless)
+        self._credits.note_left(pool, useless)
 
     def take_credit(self, pool: str, wanted: int) -> int:
         """Lease room from the database; it is ours when this transaction commits."""
@@ -277,6 +277,6 @@ class PostgresTx(Tx):
         for pool, change in sorted(self.buffers.room.items()):
             wish = self._credits.wish(pool, change, admits=self._admits and pool in self._admitted)
             if wish > 0 and self.take_credit(pool, wish) == 0:
-                self._credits.note_exhausted(pool)
+                self._credits.note_left(pool, 0)
             elif wish < 0:
                 self.give_credit(pool, -wish)
