@@ -11,7 +11,7 @@ import pytest
 
 from tests.postgres_server import fresh_database
 from ulak import Ulak
-from ulak.errors import Invalid, Misconfigured, NotFound, Unavailable
+from ulak.errors import Misconfigured, NotFound, Unavailable
 from ulak.stores.file_lock import FileLock
 
 NOWHERE = "postgresql://ulak:secret@127.0.0.1:1/ulak"
@@ -94,7 +94,7 @@ def test_tables_of_somebody_else_are_named_and_stay(ulak, target):
         (("--from", "memory:", "--to", NOWHERE), Misconfigured),
         (("--from", NOWHERE, "--to", NOWHERE), Misconfigured),
         (("--to", "sqlite:///other.db"), Misconfigured),
-        (("--from", "sqlite:///text.db", "--to", NOWHERE), Invalid),
+        (("--from", "sqlite:///text.db", "--to", NOWHERE), Misconfigured),
         (("--from", "sqlite:///empty.db", "--to", NOWHERE), Misconfigured),
     ],
 )

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from ulak import Ulak
-from ulak.errors import Conflict, Misconfigured, NotFound
+from ulak.errors import Conflict, Invalid, Misconfigured, NotFound
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import latest, migrations
 
@@ -144,3 +144,21 @@ async def test_a_database_that_another_program_has_open_is_judged_by_what_it_has
         await Ulak("sqlite:///ulak.db").open()
     assert {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith("-shm")} == before
     connection.close()
+
+
+@pytest.mark.parametrize("dry_run", [["--dry-run"], []], ids=" ".join)
+def test_a_database_of_another_program_is_not_moved(folder, ulak, dry_run):
+    connection = sqlite3.connect("song.db")
+    connection.executescript(f"CREATE TABLE song (name TEXT); PRAGMA user_version = {latest('sqlite')};")
+    connection.close()
+    with pytest.raises(Misconfigured, match=r"song\.db belongs to another program"):
+        ulak("db", "move", "--from", "sqlite:///song.db", "--to", "postgresql://127.0.0.1:1/ulak", *dry_run)
+
+
+def test_a_database_of_another_program_is_no_backup(folder, ulak):
+    connection = sqlite3.connect("song.db")
+    connection.executescript(f"CREATE TABLE song (name TEXT); PRAGMA user_version = {latest('sqlite')};")
+    connection.close()
+    with pytest.raises(Invalid, match=r"^song\.db belongs to another program; name a backup of Ulak"):
+        ulak("db", "restore", "song.db")
+    assert not (folder / "ulak.db").exists()

@@ -18,7 +18,7 @@ from ulak.cli.beside import file_of
 from ulak.cli.command import table
 from ulak.cli.schema import locked
 from ulak.clock import SystemClock
-from ulak.errors import Conflict, Invalid, Misconfigured, NotFound
+from ulak.errors import Conflict, Misconfigured, NotFound
 from ulak.masking import mask_url
 from ulak.settings import Settings
 from ulak.spine.query import Queries
@@ -26,8 +26,8 @@ from ulak.spine.rescuer import Rescuer
 from ulak.stores import move
 from ulak.stores.file_lock import holder
 from ulak.stores.migrate import MOVED, judge, sqlite_version
-from ulak.stores.sqlite_reader import open_reader
-from ulak.stores.sqlite_session import open_writer
+from ulak.stores.sqlite_reader import keep_off_foreign, open_reader
+from ulak.stores.sqlite_session import open_writer, opening
 
 sql = Queries("ulak.spine")
 
@@ -72,6 +72,7 @@ def _check_addresses(source: str, target: str) -> Path:
         raise NotFound(f"no store {database}; check --from, or the setting store")
     if not target.startswith(("postgresql://", "postgres://")):
         raise Misconfigured(f"{mask_url(target)} is no PostgreSQL; a move leads there: --to postgresql://…")
+    keep_off_foreign(database)
     return database
 
 
@@ -80,11 +81,8 @@ def _holder(database: Path) -> str | None:
 
 
 def _version(database: Path) -> int:
-    try:
-        with contextlib.closing(open_reader(database)) as connection:
-            return sqlite_version(connection)
-    except sqlite3.Error as error:
-        raise Invalid(f"{database} can't be read as a store: {error}") from error
+    with opening(database), contextlib.closing(open_reader(database)) as connection:
+        return sqlite_version(connection)
 
 
 def _has_arrived(database: Path, target: str) -> bool:

@@ -73,6 +73,8 @@ def _prepare(backup: Path, copy: Path) -> None:
                     f"{backup} has schema {version}, which this release does not know; is it a backup of Ulak?"
                 )
             migrate_sqlite(connection, SystemClock().now())
+    except Misconfigured:  # it speaks of the copy, and of the setting store
+        raise Invalid(f"{backup} belongs to another program; name a backup of Ulak") from None
     except sqlite3.DatabaseError as error:
         raise Invalid(f"{backup} is no SQLite database: {error}") from error
 
