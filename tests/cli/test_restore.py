@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import resource
 import sqlite3
 
 import pytest
 
 from ulak import Ulak
-from ulak.errors import Conflict, Invalid, Misconfigured, NotFound
+from ulak.errors import Conflict, Invalid, Misconfigured, NotFound, Unavailable
 from ulak.stores.file_lock import FileLock
 from ulak.testing import drain
 
@@ -136,3 +138,37 @@ def test_a_backup_overwrites_nothing(folder, ulak):
 def test_other_stores_are_told_their_own_way(words, ulak):
     with pytest.raises(Misconfigured, match="PostgreSQL"):
         ulak("db", *words, "--set", "store=postgresql://nowhere/ulak")
+
+
+@contextlib.contextmanager
+def no_room_for_more_than(size):
+    """As on a full disk: no file grows beyond so many bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def fill_much():
+    async with Ulak(STORE, work=False) as made:
+        for _ in range(100):  # more than SQLite keeps in memory
+            await made.enqueue("mail", "x" * 50_000)
+
+
+def test_a_backup_that_finds_no_room_leaves_nothing_behind(folder, ulak):
+    asyncio.run(fill_much())
+    with no_room_for_more_than(200_000), pytest.raises(Unavailable, match="nothing was written"):
+        ulak("db", "backup", "backup.db")
+    assert not list(folder.glob("backup.db*"))
+
+
+def test_a_restore_that_finds_no_room_says_so_and_leaves_the_store_as_it_was(folder, ulak):
+    asyncio.run(fill_much())
+    ulak("db", "backup", "backup.db")
+    before = (folder / "ulak.db").read_bytes()
+    with no_room_for_more_than(200_000), pytest.raises(Unavailable, match="the store is as it was"):
+        ulak("db", "restore", "backup.db", "--replace")
+    assert (folder / "ulak.db").read_bytes() == before
+    assert not list(folder.glob("*.restoring*"))

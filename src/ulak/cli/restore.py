@@ -14,7 +14,7 @@ from ulak.cli import logs
 from ulak.cli.beside import file_of
 from ulak.cli.schema import locked, require_store
 from ulak.clock import SystemClock, to_datetime
-from ulak.errors import Conflict, Invalid, Misconfigured, NotFound
+from ulak.errors import Conflict, Invalid, Misconfigured, NotFound, Unavailable
 from ulak.http.hold import hold_all
 from ulak.masking import mask_url
 from ulak.settings import Settings
@@ -61,7 +61,10 @@ def _prepare(backup: Path, copy: Path) -> None:
     """A copy of the backup that is sound and has this release's schema."""
     _clean(copy)
     make_private(copy)
-    shutil.copyfile(backup, copy)
+    try:
+        shutil.copyfile(backup, copy)
+    except OSError as error:
+        raise Unavailable(f"{backup} can't be copied to {copy} ({error.strerror}); the store is as it was") from error
     try:
         with contextlib.closing(open_writer(copy)) as connection:
             verdict = connection.execute("PRAGMA integrity_check").fetchone()[0]

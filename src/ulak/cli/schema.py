@@ -16,7 +16,7 @@ from ulak.masking import mask_url
 from ulak.settings import Settings
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import migrate_postgres, migrate_sqlite
-from ulak.stores.private_file import make_private
+from ulak.stores.private_file import discard, make_private
 from ulak.stores.sqlite_reader import keep_off_foreign, open_reader
 from ulak.stores.sqlite_session import open_writer, opening
 
@@ -78,5 +78,5 @@ def back_up(settings: Settings, target: Path) -> None:
         with contextlib.closing(open_reader(database)) as connection:
             connection.execute("VACUUM INTO ?", (str(target),))
     except sqlite3.Error as error:
-        target.unlink(missing_ok=True)
+        discard(target)
         raise Unavailable(f"the backup failed: {error}; nothing was written") from error

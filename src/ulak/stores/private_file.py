@@ -21,6 +21,12 @@ def make_private(path: Path) -> None:
         raise Unavailable(f"{path} can't be written ({error.strerror}); nothing was written") from error
 
 
+def discard(path: Path) -> None:
+    """Take a copy back that came to nothing, with the journal that SQLite leaves beside it on a full disk."""
+    for each in (path, path.with_name(path.name + "-journal")):
+        each.unlink(missing_ok=True)
+
+
 def ensure_private(path: Path) -> None:
     """So that SQLite does not make the file, with a mode that others can read; its WAL gets the file's mode.
 

@@ -23,7 +23,7 @@ from ulak.spine.store import LAST_SECONDS, Buffers, Ledger, Line, Listener, Tx, 
 from ulak.stores.ballast import Ballast
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import prepare_sqlite
-from ulak.stores.private_file import make_private
+from ulak.stores.private_file import discard, make_private
 from ulak.stores.sqlite_reader import Readers, keep_off_foreign, open_reader
 from ulak.stores.sqlite_session import SqliteSession, open_writer, opening, translate
 from ulak.stores.sqlite_tx import SqliteTx
@@ -166,7 +166,7 @@ class SqliteStore:
             with contextlib.closing(open_reader(self.path)) as connection:
                 connection.execute("VACUUM INTO ?", (str(target),))
         except sqlite3.Error as error:
-            target.unlink(missing_ok=True)
+            discard(target)
             raise translate(error) from error
 
     async def tend(self) -> None:
