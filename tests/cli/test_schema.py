@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from ulak import Ulak
-from ulak.errors import Conflict, Invalid, Misconfigured, NotFound
+from ulak.errors import Conflict, Error, Invalid, Misconfigured, NotFound
 from ulak.stores.file_lock import FileLock
 from ulak.stores.migrate import latest, migrations
 
@@ -162,3 +162,14 @@ def test_a_database_of_another_program_is_no_backup(folder, ulak):
     with pytest.raises(Invalid, match=r"^song\.db belongs to another program; name a backup of Ulak"):
         ulak("db", "restore", "song.db")
     assert not (folder / "ulak.db").exists()
+
+
+async def test_a_first_start_that_breaks_off_leaves_an_empty_file_that_the_next_one_fills(folder, monkeypatch):
+    found = migrations("sqlite")
+    broken = [*found[:-1], (found[-1][0], "INSERT INTO nowhere VALUES (1);")]
+    with monkeypatch.context() as patched:
+        patched.setattr("ulak.stores.migrate.migrations", lambda _: broken)
+        with pytest.raises(Error):
+            await Ulak("sqlite:///ulak.db", work=False).open()
+    async with Ulak("sqlite:///ulak.db", work=False) as made:
+        assert await made.enqueue("mail")

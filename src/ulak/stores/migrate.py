@@ -1,4 +1,4 @@
-"""The schema and its versions: numbered files, each in one transaction. An empty database is filled at once."""
+"""The schema and its versions: numbered files, applied in one transaction. An empty database is filled at once."""
 
 from __future__ import annotations
 
@@ -80,17 +80,16 @@ def prepare_sqlite(connection: sqlite3.Connection, now: int) -> None:
 
 
 def migrate_sqlite(connection: sqlite3.Connection, now: int) -> list[int]:
-    """Apply what is missing; answers the versions that were applied."""
+    """Apply what is missing, all in one transaction; answers the versions that were applied."""
     judge_owner(connection)
     present = sqlite_version(connection)
     judge_unknown(present, "sqlite")
-    applied = []
-    for version, script in migrations("sqlite"):
-        if version > present:
-            connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {version};\nCOMMIT;")
-            applied.append(version)
+    missing = [(version, script) for version, script in migrations("sqlite") if version > present]
+    if missing:  # a crash or a full disk leaves a new file empty, and not one that would have to be migrated
+        scripts = "\n".join(script for _, script in missing)
+        connection.executescript(f"BEGIN IMMEDIATE;\n{scripts}\nPRAGMA user_version = {missing[-1][0]};\nCOMMIT;")
     connection.execute("INSERT INTO meta (name, value) VALUES ('made_at', ?) ON CONFLICT DO NOTHING", (str(now),))
-    return applied
+    return [version for version, _ in missing]
 
 
 # Two instances that start together must not both fill an empty database.
