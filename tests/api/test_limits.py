@@ -8,7 +8,7 @@ import io
 import pytest
 
 from tests.api.serving import serving
-from ulak.http import app, server
+from ulak.http import app, kinds, server
 from ulak.http.hot import HotRoute, Routes, reply
 from ulak.http.jobs import JobAccepted, JobRequest
 from ulak.http.server import MOST_HEAD_BYTES
@@ -164,6 +164,25 @@ async def test_a_full_kind_is_refused_with_429():
         await served.enqueue("mail", delaySeconds=60)
         refused = await served.post("/api/jobs", {"kind": "mail"})
         assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
+
+
+async def test_kinds_are_bounded_for_they_cost_memory_metrics_and_rows_that_stay(monkeypatch):
+    def prepare(ulak):
+        @ulak.handles("mail.declared")
+        async def mail(job): ...
+
+    monkeypatch.setattr(kinds, "MOST_KINDS", 3)
+    async with serving(prepare, work=False) as served:
+        await served.ulak.enqueue("mail.before")
+        await served.enqueue("mail.a")
+        assert (await served.post("/api/jobs", {"kind": "mail.b", "dueAt": "9999-01-01T00:00:00Z"})).status == 400
+        await served.enqueue("mail.b", continuation="mail.a")  # what was refused has used up no place
+        for body in ({"kind": "mail.c"}, {"kind": "mail.a", "continuation": "mail.c"}):
+            refused = await served.post("/api/jobs", body)
+            assert (refused.status, refused.body["fields"][0]["field"]) == (400, list(body)[-1])
+        for known in ("mail.before", "mail.a", "mail.b", "mail.declared"):
+            await served.enqueue(known)
+        assert set(await served.ulak.jobs.tally()) == {"mail.before", "mail.a", "mail.b", "mail.declared"}
 
 
 async def test_readiness_ends_while_the_disk_is_short():

@@ -12,7 +12,7 @@ from ulak.masking import mask_text
 
 
 class Unauthenticated(errors.Error):
-    """This needs an API key; send it as `Authorization: Bearer ulak_…` (make one with `ulak keys create`)."""
+    """This needs an API key: `ulak keys create` makes one; send it as a Bearer, or set client.key for commands."""
 
 
 class Forbidden(errors.Error):

@@ -13,6 +13,7 @@ from ulak.errors import Invalid
 from ulak.http.caller import Caller, Needs
 from ulak.http.failure import camel
 from ulak.http.hot import Endpoint, HotRoute, Receive, Routes, Scope, Send, decode, read_body, reply
+from ulak.http.kinds import Kinds
 from ulak.http.view import Cursor, Id, JobDetail, JobView, Reveal, View, cursor, job_detail, job_view, number, revealing
 from ulak.spine.job import Priority
 from ulak.spine.jobs import STATUSES
@@ -74,14 +75,19 @@ def _enqueue_route(ulak: Ulak) -> HotRoute:
 
 
 def _enqueue(ulak: Ulak) -> Endpoint:
+    kinds = Kinds(ulak)
+
     async def enqueue(_: Scope, receive: Receive, send: Send, caller: Caller) -> int:
         asked: JobRequest = decode(_decoder, await read_body(receive))
-        caller.need_for_kind(asked.kind)
-        caller.need_for_kind(asked.continuation or "")
+        named = {name: kind for name, kind in (("kind", asked.kind), ("continuation", asked.continuation)) if kind}
+        for name, kind in named.items():
+            caller.need_for_kind(kind)
+            await kinds.check(name, kind)
         try:
             identifier = await _enqueued(ulak, asked)
         except Invalid as error:
             raise camel(error) from None
+        kinds.note(named.values())
         return await reply(send, 202, msgspec.json.encode(JobAccepted(str(identifier))))
 
     return enqueue
