@@ -7,6 +7,7 @@ from ulak.backoff import Backoff
 from ulak.blocking import BlockingUlak
 from ulak.errors import (
     Conflict,
+    CutOff,
     Duplicate,
     Error,
     IllegalTransition,
@@ -29,6 +30,7 @@ __all__ = [
     "BreakerPolicy",
     "Cancel",
     "Conflict",
+    "CutOff",
     "Done",
     "Duplicate",
     "Error",

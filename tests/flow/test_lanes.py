@@ -191,6 +191,7 @@ async def test_a_blocking_handler_that_takes_too_long_is_not_run_again_if_its_jo
             await asyncio.sleep(0.001)
         release.set()
         assert await ulak.jobs.find_dead(Filter(error_class="uncertain")) == [job]
+        assert ulak.telemetry.counters["jobs_uncertain", "file.pay", ""] == 1
         assert "took longer than 5 s" in str((await ulak.jobs.get(job)).detail)
 
 

@@ -31,7 +31,7 @@ class State(IntEnum):
     DEFERRED = 1
     LEASED = 2
     BEHIND = 3  # its key has no free slot
-    SUSPECT = 4  # ready, but it was running when a process died, or its end could not be kept
+    SUSPECT = 4  # ready, but it was running when a process died, or nobody knows how an attempt ended
 
 
 # The same as plain numbers: drivers bind these without asking what an enum is.
@@ -153,7 +153,7 @@ class Job(msgspec.Struct):
 
     @property
     def uncertain(self) -> bool:
-        """An earlier attempt was cut off by a crash, or its end could not be kept: it may have had its effect."""
+        """An earlier attempt was cut off, or its end could not be kept: it may have had its effect."""
         return self.crashes > 0
 
 

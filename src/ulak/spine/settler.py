@@ -32,7 +32,7 @@ _WORDS: dict[type, str] = {
     Dead: "dead",
     Release: "released",
 }
-_outcome = attrgetter("outcome")
+_outcome, _uncertain = attrgetter("outcome"), attrgetter("uncertain")
 
 
 class Settler:
@@ -97,6 +97,8 @@ class Settler:
             self._telemetry.count("leases_lost", one.kind)
             log.warning("lease_lost", kind=one.kind, job=one.id, epoch=one.epoch)
         ours = settlements if not lost else [one for one in settlements if one not in lost]
+        for one in filter(_uncertain, ours):
+            self._telemetry.count("jobs_uncertain", one.kind)
         outcomes = map(type, map(_outcome, ours))
         for (kind, outcome), number in Counter(zip(map(kind_of, ours), outcomes, strict=True)).items():
             self._telemetry.count("jobs_settled", kind, _WORDS[outcome], number)

@@ -130,7 +130,7 @@ COUNTERS: dict[str, tuple[str, ...]] = {
     "claims": ("Claims that took at least one job: with the jobs that started it tells how large a batch is.",),
     "job_failures": ("Failed attempts, by error class.", "error_class"),
     "leases_lost": ("Results that came after the lease was lost; they were not kept.",),
-    "jobs_uncertain": ("Attempts cut off by the death of a process.",),
+    "jobs_uncertain": ("Attempts of which nobody knows whether they had their effect.",),
     "duplicate_runs": ("Jobs that ran again after an attempt marked uncertain.",),
     "jobs_timed_out": ("Attempts that took longer than their kind allows.",),
     "breaker_stops": ("Jobs put off because their destination's breaker was open.",),
