@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from datetime import timedelta
 
 import pytest
 
 from tests.flow.stores import events_with
-from ulak import Backoff, Cancel, Done, NewJob, Permanent, Retry, Snooze, Throttled, Transient
+from ulak import Backoff, Cancel, Done, Invalid, NewJob, Permanent, Retry, Snooze, Throttled, Transient
 from ulak.clock import to_datetime
 from ulak.spine.query import Queries, Query
 from ulak.testing import advance, drain
@@ -222,6 +223,44 @@ async def test_a_unit_in_the_settling_transaction_that_raises_fails_its_own_job_
         assert "mail.sent" not in events
         await advance(ulak, 10)
         assert (await ulak.jobs.get(ids[1])).status == "done"
+
+
+async def test_a_unit_that_hides_an_error_of_the_database_harms_nobody_else(make, recorder):
+    """PostgreSQL refuses what comes after an error; SQLite does not. Either way the others' ends are kept."""
+    ulak = make()
+    recorder.on(ulak, "mail.send", backoff=STEADY)
+
+    def hide(tx):
+        with contextlib.suppress(Exception):
+            tx.run(Query("nowhere", "DELETE FROM nowhere", "DELETE FROM nowhere", ()))
+
+    recorder.answers = [None, Done(unit=hide), None]
+    async with ulak:
+        ids = await ulak.enqueue_many([NewJob("mail.send", number) for number in range(3)])
+        await drain(ulak)
+        first, hidden, last = [(await ulak.jobs.get(job)).status for job in ids]
+        assert (first, last) == ("done", "done")
+        assert hidden in ("done", "deferred")
+        answers = await asyncio.gather(ulak.enqueue("sms.send"), ulak.write(hide), return_exceptions=True)
+        assert isinstance(answers[0], int)
+        assert answers[1] is None or isinstance(answers[1], Invalid)
+
+
+async def test_what_a_failure_says_may_hold_any_character(make, recorder):
+    """Some end a line for Python, though not in JSON: a vendor's error page in cp1252 has \x85."""
+    ulak = make()
+    said = "a\x85b\u2028c\u2029d\x1ce\r\nf\x00g\ud800"
+    recorder.on(ulak, "mail.send", backoff=STEADY)
+    recorder.answers = [Transient(said), Transient(said)]
+    async with ulak:
+        job = await ulak.enqueue("mail.send")
+        await drain(ulak)
+        await advance(ulak, 10)
+        (listed,) = await ulak.jobs.list(kind="mail.send")
+        assert listed == await ulak.jobs.get(job)
+    reasons = [entry.detail["reason"] for entry in listed.timeline if entry.word == "retried"]
+    assert len(reasons) == 2
+    assert all("a\x85b\u2028c\u2029d\x1ce\r\nf" in reason for reason in reasons)
 
 
 async def test_a_handler_whose_end_could_not_be_kept_runs_again_as_an_uncertain_one(make):

@@ -124,7 +124,8 @@ class PostgresSession:
             tx.balance()
             self._send_commit(tx)
         except psycopg.Error as error:
-            if tx.unsent is not None and not self._gone(error):
+            refused = tx.unsent is not None or isinstance(error, errors.InFailedSqlTransaction)
+            if refused and not self._gone(error):
                 raise  # not the commit was refused, but what a unit wrote: each item then answers for itself
             self._fail_commit(error)
         except Unavailable as error:  # no id for the token
@@ -296,6 +297,10 @@ def translate(error: Exception) -> Exception:
             f"the role may not do this: {error.diag.message_primary}; "
             "let the owner of the tables do it, or grant the right"
         )
+    if isinstance(error, errors.InFailedSqlTransaction):
+        return Invalid("a statement of this unit failed, and the unit went on; it must let the database's errors through")
+    if isinstance(error, errors.ProgramLimitExceeded):
+        return Invalid(f"the database can't take this value: {error}")
     if isinstance(error, psycopg.IntegrityError):
         return Conflict(f"the database refused the change: {error}")
     if isinstance(error, psycopg.DataError | psycopg.ProgrammingError):
