@@ -14,6 +14,8 @@ from tests.flow.stores import POSTGRES, address_of
 from ulak import Conflict, Unavailable
 from ulak.spine import store as seam
 from ulak.spine.query import Queries
+from ulak.spine.rescue import RESCUE, Lost
+from ulak.spine.rescuer import BEAT, Beat
 from ulak.stores import read_pool
 from ulak.testing import drain
 
@@ -241,6 +243,24 @@ async def test_nor_when_a_session_that_is_back_has_renewed_the_own_lease_before_
 def renew(tx, owner, lease_at):
     """As a session does that has lost its connection and has a new one."""
     tx.run(sql.beat_owner, id=owner, lease_at=lease_at)
+
+
+@pytest.mark.postgres
+async def test_nor_if_it_renews_its_lease_between_the_look_and_the_rescue(two_at_work, clock):
+    one, other = two_at_work
+    lease_seconds = one.settings.spine.lease_seconds
+    await other.loops._rescuer.beat()
+    clock.advance(lease_seconds * 0.4)
+    await other.loops._rescuer.beat()
+    clock.advance(lease_seconds * 0.4)
+    await other.loops._rescuer.beat()
+    clock.advance(lease_seconds * 0.4)
+    beat = Beat(other.store.owner, round(lease_seconds * 1000), shared=True, last_at=clock.now())
+    pulse = await other.store.submit(BEAT, beat)
+    assert pulse.lost == [one.store.owner]
+    await one.loops._rescuer.beat()
+    assert await other.store.submit(RESCUE, Lost(one.store.owner, 3)) == 0
+    assert not await is_taken_for_dead(one)
 
 
 @pytest.mark.postgres
