@@ -12,7 +12,7 @@ import pytest
 
 from tests.api.serving import serving
 from ulak import Ulak
-from ulak.errors import Unavailable
+from ulak.errors import Conflict, Unavailable
 
 STORE = "sqlite:///ulak.db"
 ENDINGS = ("", "-wal", "-shm")
@@ -47,6 +47,14 @@ def test_a_store_that_migrate_makes_is_its_owners_alone(folder, ulak):
 def test_a_store_behind_a_link_to_no_file_yet_is_its_owners_alone(folder):
     (folder / "ulak.db").symlink_to(folder / "elsewhere.db")
     assert asyncio.run(modes_while_open(folder, "elsewhere.db")) == {0o600}
+
+
+async def test_a_store_is_one_by_whatever_link_it_is_called(folder):
+    (folder / "current.db").symlink_to(folder / "ulak.db")
+    async with Ulak(STORE):
+        with pytest.raises(Conflict, match="another process"):
+            await Ulak("sqlite:///current.db").open()
+    assert not (folder / "current.db.lock").exists()
 
 
 def test_the_mode_of_a_store_that_is_there_is_left_alone(folder, ulak):

@@ -26,8 +26,9 @@ class Beside(msgspec.Struct, frozen=True):
 
 
 def file_of(store: str) -> Path | None:
-    """The database file of a store's address, if it has one."""
-    return Path(store.removeprefix(_FILE)) if store.startswith(_FILE) else None
+    """The database file of a store's address, if it has one; the file itself if that is a link."""
+    named = Path(store.removeprefix(_FILE)) if store.startswith(_FILE) else None
+    return named.resolve() if named is not None and named.is_symlink() else named
 
 
 def door_of(database: Path) -> Path:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -49,7 +50,8 @@ class SqliteStore:
         pool_of: Callable[[str], str] = str,
     ) -> None:
         self._temporary = tempfile.mkdtemp(prefix="ulak-memory-") if path is None else None
-        self.path = Path(path or f"{self._temporary}/ulak.db")
+        # The file itself, whatever link leads to it: what lies beside it, above all its lock, must be one for all names.
+        self.path = Path(os.path.realpath(path or f"{self._temporary}/ulak.db"))
         self.name = "memory:" if path is None else f"sqlite:///{path}"
         self._clock = SteadyClock(clock)
         self.clock: Clock = self._clock
