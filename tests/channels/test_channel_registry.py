@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from ulak.channels.channel import Channel, Message, Receipt
 from ulak.channels.registry import GROUP, Registry, discover
@@ -106,3 +108,20 @@ def test_a_channel_that_can_not_be_loaded_is_named(value):
 def test_what_is_no_channel_is_refused():
     with pytest.raises(Misconfigured, match="can_handle"):
         discover(None, built_in=[point("rubbish", f"{make_rubbish.__module__}:make_rubbish")])
+
+
+async def test_a_channel_that_hangs_or_fails_at_its_end_keeps_nobody_from_theirs(monkeypatch):
+    class Hanging(Fake):
+        async def close(self) -> None:
+            await asyncio.Event().wait()
+
+    class Failing(Fake):
+        async def close(self) -> None:
+            raise OSError("the line is dead")
+
+    monkeypatch.setattr("ulak.channels.registry.GOODBYE_SECONDS", 0.01)
+    last = Fake("last")
+    with capture_logs() as logs:
+        await Registry([Hanging("hanging"), Failing("failing"), last]).close()
+    assert last.closed
+    assert {entry["channel"] for entry in logs} == {"hanging", "failing"}

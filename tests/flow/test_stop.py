@@ -131,20 +131,43 @@ async def test_a_claim_that_is_under_way_when_the_stop_begins_is_handed_back(sql
     assert {(record.status, record.attempt) for record in records} == {("ready", 0)}
 
 
-async def test_nothing_new_is_accepted_while_stopping(make, recorder):
-    ulak = make()
+async def test_a_handler_that_is_waited_for_may_still_enqueue_and_what_it_enqueues_waits_for_the_next_start(
+    sqlite_address, clock, recorder
+):
+    """If it could not, its attempt would fail, with its effect done."""
+    ulak, release = build(sqlite_address, clock), asyncio.Event()
+
+    @ulak.handles("order.ship", max_attempts=1)
+    async def ship(_):
+        recorder.started.set()
+        await release.wait()
+        await ulak.enqueue("mail.send")
+
     recorder.on(ulak, "mail.send")
-    recorder.release = asyncio.Event()
     await ulak.open()
-    await ulak.enqueue("mail.send")
+    job = await ulak.enqueue("order.ship")
     await recorder.started.wait()
     stopping = asyncio.create_task(ulak.close())
     await asyncio.sleep(0)
-    for _ in range(3):
-        with pytest.raises(Unavailable, match=r"stopping|not open"):
-            await ulak.enqueue("mail.send")
-    recorder.release.set()
+    release.set()
     await stopping
+    assert recorder.jobs == []
+    async with build(sqlite_address, clock, work=False) as again:
+        assert (await again.jobs.get(job)).status == "done"
+        assert (await again.jobs.counts())["mail.send"]["ready"] == 1
+
+
+async def test_nothing_new_is_accepted_after_a_stop_and_who_stood_in_line_is_told(make):
+    ulak = make(spine={"capacity": 1})
+    await ulak.open()
+    await ulak.enqueue("mail.send")
+    waiting = asyncio.create_task(ulak.put("mail.send"))
+    await asyncio.sleep(0)
+    await ulak.close()
+    with pytest.raises(Unavailable, match=r"stopping|not open|closed"):
+        await waiting
+    with pytest.raises(Unavailable, match="not open"):
+        await ulak.enqueue("mail.send")
 
 
 async def test_cron_fires_no_more_while_stopping_and_what_was_passed_over_fires_at_the_next_start(

@@ -7,10 +7,15 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+import structlog
+
 from ulak.channels.channel import Channel
 from ulak.errors import Misconfigured
 
+log = structlog.get_logger("ulak.channels")
+
 GROUP = "ulak.channels"
+GOODBYE_SECONDS = 2.0
 
 Factory = Callable[[Any], Channel | None]
 """Makes a channel out of the settings; None when the settings leave it switched off."""
@@ -56,7 +61,16 @@ class Registry:
         )
 
     async def close(self) -> None:
-        await asyncio.gather(*(channel.close() for channel in self._channels))
+        """Let each say goodbye. One that hangs or fails must not keep a stop from its end."""
+        await asyncio.gather(*map(_part_with, self._channels))
+
+
+async def _part_with(channel: Channel) -> None:
+    try:
+        async with asyncio.timeout(GOODBYE_SECONDS):
+            await channel.close()
+    except Exception as error:  # noqa: BLE001 - a plug-in's may raise anything
+        log.warning("channel_not_closed", channel=channel.name, error=f"{type(error).__name__}: {error}")
 
 
 def discover(settings: Any, *, built_in: Iterable[EntryPoint] = BUILT_IN) -> list[Channel]:

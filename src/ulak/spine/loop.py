@@ -145,8 +145,8 @@ class Loops:
             await self._clock.wait(self._never, LONGEST_SLEEP_SECONDS)
 
     async def stop(self, grace_seconds: float, cancel_seconds: float) -> StopReport:
-        self.gate.close()
         report = await self.worker.stop(grace_seconds, cancel_seconds)
+        self.gate.close()  # not before: what is under way may have more to enqueue, and would fail for nothing
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
