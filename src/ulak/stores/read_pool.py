@@ -56,5 +56,5 @@ class ReadPool:
     async def close(self, seconds: float) -> bool:
         """Let what is being read come to its end; False when it does not within the time."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        under_way = [asyncio.wrap_future(future) for future in self._under_way]
+        under_way = [asyncio.wrap_future(future) for future in list(self._under_way)]
         return not under_way or not (await asyncio.wait(under_way, timeout=seconds))[1]
