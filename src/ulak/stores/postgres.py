@@ -25,9 +25,10 @@ from ulak.stores.postgres_credits import Credits
 from ulak.stores.postgres_floors import TIMERS, Floors
 from ulak.stores.postgres_herald import Herald
 from ulak.stores.postgres_loans import Loans
-from ulak.stores.postgres_member import RECOUNT_LOCK, Member
+from ulak.stores.postgres_member import Member
 from ulak.stores.postgres_news import Word
 from ulak.stores.postgres_reader import Reader
+from ulak.stores.postgres_recount import recount
 from ulak.stores.postgres_relay import Relay
 from ulak.stores.postgres_session import PostgresSession, in_our_words
 from ulak.stores.postgres_tx import PostgresTx
@@ -310,8 +311,12 @@ class PostgresStore:
         log.warning("registered_again", before=before, owner=self.owner, note="others took this process for dead")
 
     async def recount(self) -> None:
-        """Repair: what is free is the bound without live jobs and without what living owners hold."""
-        await self.write(_recount, self._credits)
+        with in_our_words():
+            await asyncio.to_thread(self._recount)
+
+    def _recount(self) -> None:
+        with self._wires.connect() as connection:
+            recount(connection, self._credits.pool_of)
 
     async def warnings(self) -> list[str]:
         unsafe = await self.read(lambda tx: tx.all(sql.find_unsafe_settings))
@@ -345,15 +350,3 @@ def _give_back(tx: Tx, idle: dict[str, int]) -> None:
 
 def _look_at_members(tx: Tx, owner: int) -> tuple[bool, bool]:
     return tx.one(sql.find_owner, id=owner) is not None, tx.one(sql.find_credit_of_the_dead) is not None
-
-
-def _recount(tx: Tx, ledger: Credits) -> None:
-    if not tx.all(sql.lock_recount, lock=RECOUNT_LOCK)[0][0]:
-        return  # somebody else is at it
-    missing: Counter[str] = Counter()
-    for what, name, number in tx.all(sql.count_room):
-        missing[ledger.pool_of(name) if what == "live" else name] -= int(number)
-    for pool, number in sorted(missing.items()):
-        if number:
-            tx.run(sql.correct_room, pool=pool, number=number)
-    tx.run(sql.drop_credit)
