@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import psycopg
 import pytest
 
 from ulak.spine.enqueue import Full
+from ulak.stores.postgres_recount import recount
+from ulak.stores.postgres_wires import connect
 
 pytestmark = pytest.mark.postgres
 
@@ -16,3 +19,22 @@ async def test_jobs_that_are_accepted_in_the_moment_of_a_recount_do_not_change_t
         await asyncio.gather(bench.offer(*[bench.row() for _ in range(5)]), bench.store.recount())
         assert not isinstance(await bench.offer(*[bench.row() for _ in range(95)]), Full)
         assert isinstance(await bench.offer(bench.row()), Full)
+
+
+async def test_credit_of_one_who_is_declared_dead_during_a_recount_is_found_by_the_next(opened, database):
+    async with opened(database, bounds={"few": 80}) as living, opened(database, bounds={"few": 80}) as dying:
+        await dying.add("few")
+        await dying.events(1)  # now its credit is in the table of that name
+
+        def declare_dead(kind: str) -> str:
+            with psycopg.connect(database) as stranger:
+                stranger.execute("UPDATE owner SET dead_at = 1 WHERE id = %s", (dying.store.owner,))
+            return kind
+
+        with connect(database) as connection:
+            recount(connection, pool_of=declare_dead)
+        dying.store._credits.forget()
+        living.clock.advance(10)
+        await living.store.tend()
+        assert not isinstance(await living.offer(*[living.row("few") for _ in range(79)]), Full)
+        assert isinstance(await living.offer(living.row("few")), Full)

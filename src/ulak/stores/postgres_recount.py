@@ -21,10 +21,11 @@ def recount(connection: Connection, pool_of: Callable[[str], str]) -> None:
     with connection.transaction(), connection.cursor() as cursor:
         if cursor.execute(sql.lock_recount.postgres.encode(), {"lock": RECOUNT_LOCK}).fetchone() != (True,):
             return  # somebody else is at it
+        # Before the count: the credit of who is declared dead in between is counted as lost, or found by the next one.
+        cursor.execute(sql.drop_credit.postgres.encode())
         missing: Counter[str] = Counter()
         for what, name, number in cursor.execute(sql.count_room.postgres.encode()).fetchall():
             missing[pool_of(name) if what == "live" else name] -= int(number)
         for pool, number in sorted(missing.items()):
             if number:
                 cursor.execute(sql.correct_room.postgres.encode(), {"pool": pool, "number": number})
-        cursor.execute(sql.drop_credit.postgres.encode())
