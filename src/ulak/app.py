@@ -158,7 +158,7 @@ class Ulak:
             self._room, self._compute = notify_room(self), compute_room(self)
         spine, worker = self.settings.spine, self.settings.worker
         capacity = partial(self.handlers.capacity_of, usual=spine.capacity)
-        store = make_store(self.address, self.clock, capacity, spine, self.handlers.pool_of)
+        store = make_store(self.address, self.clock, capacity, spine, self.handlers.pool_of, works=self._work)
         self._lanes = {"thread": ThreadLane(worker.threads), "process": self._compute.lane, **self._own_lanes}
         loops = Loops(
             store,

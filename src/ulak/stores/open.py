@@ -12,7 +12,13 @@ from ulak.stores.sqlite import SqliteStore
 
 
 def make_store(
-    address: str, clock: Clock, capacity: Callable[[str], int], spine: Spine, pool_of: Callable[[str], str] = str
+    address: str,
+    clock: Clock,
+    capacity: Callable[[str], int],
+    spine: Spine,
+    pool_of: Callable[[str], str] = str,
+    *,
+    works: bool = True,
 ) -> Store:
     if address == "memory:":
         return SqliteStore(None, clock, capacity, pool_of=pool_of)
@@ -24,6 +30,6 @@ def make_store(
         # The driver takes a while to load, and an embedded Ulak never needs it.
         from ulak.stores.postgres import PostgresStore
 
-        return PostgresStore(address, clock, capacity, spine.lease_seconds, pool_of)
+        return PostgresStore(address, clock, capacity, spine.lease_seconds, pool_of, works=works)
     # It is not shown: what is written in a form that we don't know may be all password.
     raise Misconfigured("no such kind of store; its address begins with memory:, sqlite:/// or postgresql://")

@@ -60,6 +60,8 @@ class PostgresStore:
         capacity: Callable[[str], int],
         lease_seconds: float = 15.0,
         pool_of: Callable[[str], str] = str,
+        *,
+        works: bool = True,
     ) -> None:
         self._wires = Wires(uri)
         self.name = without_secrets(uri)
@@ -67,6 +69,7 @@ class PostgresStore:
         self.clock: Clock = self._clock
         self._credits = Credits(capacity, pool_of, self._clock)
         self.ledger: Ledger = self._credits
+        self._works = works
         self._floors = Floors()
         self._loans = Loans()
         self._member = Member(lease_seconds, by_hand=self._clock.by_hand)
@@ -311,6 +314,9 @@ class PostgresStore:
         log.warning("registered_again", before=before, owner=self.owner, note="others took this process for dead")
 
     async def recount(self) -> None:
+        """Left to those who work: others may know none of the handlers, and so not which kinds share a pool."""
+        if not self._works:
+            return
         with in_our_words():
             await asyncio.to_thread(self._recount)
 
