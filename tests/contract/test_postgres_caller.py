@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from ulak.errors import Conflict, Misconfigured, Refused
 from ulak.spine.enqueue import Full
 from ulak.spine.slots import PROMOTE_STRANDED
 from ulak.stores import caller
+from ulak.stores.postgres_tx import PostgresTx
 
 pytestmark = pytest.mark.postgres
 
@@ -237,6 +239,28 @@ async def test_one_who_is_cancelled_while_a_thread_enqueues_waits_for_it_and_kee
     assert still_at_it
     await _tend(bench, times=3)
     assert isinstance(await bench.offer(bench.row("few")), Full)
+
+
+async def test_one_who_is_cancelled_before_the_room_is_lent_gives_it_back(store_bench: Bench, database, monkeypatch):
+    bench = store_bench
+    under_way, go_on = threading.Event(), threading.Event()
+    lend = PostgresTx.lend
+
+    def held_up(tx: PostgresTx, wanted: Counter[str]) -> str | None:
+        under_way.set()
+        go_on.wait(10)
+        return lend(tx, wanted)
+
+    monkeypatch.setattr(PostgresTx, "lend", held_up)
+    with psycopg.connect(database) as connection:
+        enqueuing = asyncio.create_task(bench.store.enqueue_in(connection, [bench.row("few"), bench.row("few")]))
+        await asyncio.to_thread(under_way.wait, 10)
+        enqueuing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await enqueuing
+        go_on.set()
+        await bench.store.write(lambda tx: None)  # in the commit after that
+        assert not isinstance(await bench.offer(bench.row("few"), bench.row("few")), Full)
 
 
 async def test_a_recount_beside_an_open_caller_gives_nothing_away(store_bench: Bench, database):

@@ -213,11 +213,7 @@ class PostgresStore:
     async def enqueue_in(self, connection: Any, rows: Sequence[Row]) -> list[int]:
         """The room is taken before and outside, so that the caller's transaction holds up nobody else."""
         wanted = self._by_pool(row.kind for row in rows)
-        lacking = await self.write(_lend, wanted)
-        if lacking is not None:
-            raise Refused(
-                f"{lacking} has reached its bound of unfinished jobs; try again later", retry_after_seconds=1.0
-            )
+        await self._set_aside(wanted)
         work = asyncio.ensure_future(
             caller.enqueue(connection, rows, self.clock.now(), self._member, self._credits.pool_of)
         )
@@ -229,6 +225,22 @@ class PostgresStore:
             await asyncio.wait([work])  # a thread may still be at work on the caller's connection
             raise
         return ids
+
+    async def _set_aside(self, wanted: Counter[str]) -> None:
+        lending = asyncio.ensure_future(self.write(_lend, wanted))
+        try:
+            lacking = await asyncio.shield(lending)
+        except asyncio.CancelledError:
+            lending.add_done_callback(partial(self._not_needed, wanted))  # the writer lends it all the same
+            raise
+        if lacking is not None:
+            raise Refused(
+                f"{lacking} has reached its bound of unfinished jobs; try again later", retry_after_seconds=1.0
+            )
+
+    def _not_needed(self, wanted: Counter[str], lending: asyncio.Future[str | None]) -> None:
+        if not lending.cancelled() and lending.exception() is None and lending.result() is None:
+            self._credits.apply(wanted)
 
     def _lent(self, wanted: Counter[str], work: asyncio.Future[caller.Answer]) -> None:
         """They have run or have not, whoever still waits for them: room that they did not use comes back."""
