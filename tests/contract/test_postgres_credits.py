@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from ulak.clock import ManualClock
 from ulak.spine.store import Line, Verb
+from ulak.stores.postgres import _give_back
 from ulak.stores.postgres_credits import Credits
 
 BLOCK = 10  # an eighth of the bound
@@ -43,3 +46,29 @@ async def test_a_unit_that_settles_and_admits_leases_its_own_room(opened, databa
         before = bench.store.ledger.held("mail")
         assert await bench.store.submit(admit, 4)
         assert bench.store.ledger.held("mail") == before + BLOCK - 4
+
+
+@pytest.mark.postgres
+async def test_what_is_lent_to_a_caller_is_not_given_back_as_idle_in_the_same_commit(opened, database):
+    async with opened(database, bounds={"mail": 80}) as bench:
+        await bench.add()  # of a block of ten, nine are left in memory
+
+        def lend_and_give_back(tx):
+            assert tx.lend(Counter(mail=5)) is None
+            _give_back(tx, {"mail": 9})
+
+        await bench.store.write(lend_and_give_back)
+        assert bench.store.ledger.held("mail") == 4
+
+
+@pytest.mark.postgres
+async def test_what_is_lent_to_a_caller_is_not_given_back_as_too_much_in_the_same_commit(opened, database):
+    async with opened(database, bounds={"mail": 80}) as bench:
+        await bench.add()  # of a block of ten, nine are left in memory
+
+        def take_and_lend(tx):
+            tx.take_credit("mail", 31)
+            assert tx.lend(Counter(mail=35)) is None
+
+        await bench.store.write(take_and_lend)
+        assert bench.store.ledger.held("mail") == 5

@@ -362,7 +362,7 @@ def _lend(tx: Tx, wanted: Counter[str]) -> str | None:
 def _give_back(tx: Tx, idle: dict[str, int]) -> None:
     assert isinstance(tx, PostgresTx)
     for pool, number in sorted(idle.items()):
-        if tx.ledger.available.get(pool, 0) + tx.buffers.room[pool] >= number:
+        if tx.at_hand(pool) >= number:
             tx.give_credit(pool, number)
 
 

@@ -236,13 +236,14 @@ class PostgresTx(Tx):
 
     def _has_room(self, pool: str, number: int) -> bool:
         """Credit in memory is spent by one session only; a unit that another runs leases its own."""
-        short = number - self._at_hand(pool)
+        short = number - self.at_hand(pool)
         if short > 0 and not self._borrow(pool, short):
             return False
         self._credits.note_admitted(pool)
         return True
 
-    def _at_hand(self, pool: str) -> int:
+    def at_hand(self, pool: str) -> int:
+        """What this transaction may still spend or give back: neither spent nor lent."""
         held = self._credits.held(pool) if self._admits else 0
         return held + self.buffers.room[pool] - self.lent[pool]
 
@@ -256,7 +257,7 @@ class PostgresTx(Tx):
 
     def _give_up(self, pool: str) -> None:
         """What does not suffice goes back: two that each keep some, and want more than is left, would wait for ever."""
-        useless = max(self._at_hand(pool), 0)
+        useless = max(self.at_hand(pool), 0)
         if useless:
             self.give_credit(pool, useless)
         self._credits.note_left(pool, useless)
@@ -275,7 +276,8 @@ class PostgresTx(Tx):
     def balance(self) -> None:
         """Before the commit: take the next block or give back what is too much; that saves a transaction of its own."""
         for pool, change in sorted(self.buffers.room.items()):
-            wish = self._credits.wish(pool, change, admits=self._admits and pool in self._admitted)
+            admits = self._admits and pool in self._admitted
+            wish = self._credits.wish(pool, change - self.lent[pool], admits=admits)
             if wish > 0 and self.take_credit(pool, wish) == 0:
                 self._credits.note_left(pool, 0)
             elif wish < 0:
