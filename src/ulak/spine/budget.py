@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
 
 sql = Queries(__package__)
+
+
+def lock_budgets(tx: Tx, kinds: Collection[str]) -> None:
+    """Before several are spent, in whatever order: processes that lock them in two orders wait for one another."""
+    if tx.shared and len(kinds) > 1:
+        tx.all(sql.lock_budgets, kinds=list(kinds))
 
 
 def spend(tx: Tx, kind: str, rate_per_second: float, wanted: int) -> tuple[int, float]:

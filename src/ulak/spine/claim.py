@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
-from ulak.spine.budget import refund, spend
+from ulak.spine.budget import lock_budgets, refund, spend
 from ulak.spine.event import told
 from ulak.spine.job import SUSPECT_LEVEL, Lease, Priority, Word
 from ulak.spine.query import Queries
@@ -75,6 +75,7 @@ class Rotation:
 def _claim(tx: Tx, demand: Demand, rotations: dict[str, Rotation]) -> Claimed:
     answer = Claimed()
     left, lanes = demand.room, dict(demand.lanes)
+    lock_budgets(tx, [want.kind for want in demand.wants if want.rate_per_second is not None])
     for want in demand.wants:
         room = min(want.room, left, lanes[want.lane])
         if room <= 0:
@@ -161,6 +162,7 @@ ALONE_FROM_CRASHES = 2
 def _claim_suspects(tx: Tx, demand: SuspectDemand) -> list[Lease]:
     rates = {kind: demand.rates[kind] for kind in demand.kinds if kind in demand.rates}
     answer = Claimed(_take_suspects(tx, demand, [kind for kind in demand.kinds if kind not in rates], demand.number))
+    lock_budgets(tx, rates)
     for kind, rate in rates.items():
         room, _ = spend(tx, kind, rate, demand.number - len(answer.leases))
         taken = _take_suspects(tx, demand, [kind], room)

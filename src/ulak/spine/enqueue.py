@@ -117,7 +117,8 @@ def _decide_many(
 def _admit_all(tx: Tx, demand: Counter[str]) -> str | None:
     """Take room for all kinds or for none; answers the kind that has too little."""
     taken: list[tuple[str, int]] = []
-    for kind, number in demand.items():
+    for kind in sorted(demand, key=tx.ledger.pool_of):  # where room is a row in the database, all lock in one order
+        number = demand[kind]
         if not tx.admit(kind, number):
             for other, given in taken:
                 tx.leave(other, given)

@@ -228,7 +228,7 @@ class PostgresTx(Tx):
 
     def lend(self, wanted: Counter[str]) -> str | None:
         """Set room aside for a caller's transaction, in memory only; answers the pool that has too little."""
-        for pool, number in wanted.items():
+        for pool, number in sorted(wanted.items()):
             if not self._has_room(pool, number):
                 return pool
         self.lent += wanted

@@ -1,0 +1,1 @@
+SELECT kind FROM budget WHERE kind = ANY(:kinds::text[]) ORDER BY kind FOR UPDATE
