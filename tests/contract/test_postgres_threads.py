@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import resource
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,22 @@ async def test_a_store_that_fails_to_open_leaves_no_descriptor(clock, database):
     before = _descriptors()
     for _ in range(3):
         await fail_to_open()
+    assert _descriptors() == before
+
+
+async def test_a_store_that_is_left_behind_at_its_close_leaves_no_descriptor(clock, database):
+    async def leave_behind() -> None:
+        store = make_store(database, clock, {})
+        await store.open(Ears())
+        assert not await store.close(0)
+        for thread in threading.enumerate():
+            if thread.name.startswith("ulak-"):
+                await asyncio.to_thread(thread.join, 20)
+
+    await leave_behind()  # the first one also starts the loop's threads
+    before = _descriptors()
+    for _ in range(3):
+        await leave_behind()
     assert _descriptors() == before
 
 

@@ -43,6 +43,7 @@ class Herald:
         self._heard = heard
         self._news = News(SystemClock())  # others are told in milliseconds that pass, also where a test holds the time
         self._pipe: tuple[int, int] | None = None  # only while it runs: a store that fails to open leaves none
+        self._piping = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="ulak-herald", daemon=True)
         self.alone = False
         self._greeted = False
@@ -59,9 +60,9 @@ class Herald:
 
     def _wake(self) -> None:
         """What is told before the start is found at the start."""
-        pipe = self._pipe
-        if pipe is not None:
-            os.write(pipe[1], b"!")
+        with self._piping:
+            if self._pipe is not None:
+                os.write(self._pipe[1], b"!")
 
     def close(self, seconds: float) -> None:
         self._ending.set()
@@ -69,14 +70,23 @@ class Herald:
             return
         self._wake()
         self._thread.join(seconds)
-        if not self._thread.is_alive():
-            pipe, self._pipe = self._pipe, None
-            for end in pipe:
-                os.close(end)
 
     # The thread
 
     def _run(self) -> None:
+        try:
+            self._stay_connected()
+        finally:
+            self._close_pipe()
+
+    def _close_pipe(self) -> None:
+        """By the thread that reads from it, at its end: a store that is left behind does not wait for that."""
+        with self._piping:
+            pipe, self._pipe = self._pipe, None
+        for end in pipe or ():
+            os.close(end)
+
+    def _stay_connected(self) -> None:
         while not self._ending.is_set():
             try:
                 with contextlib.closing(self._wires.connect_patiently(self._ending)) as connection:
