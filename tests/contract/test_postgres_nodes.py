@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+
 import psycopg
 import pytest
 
@@ -98,6 +101,30 @@ async def test_credit_of_an_owner_that_was_declared_dead_returns(two):
     await living.store.tend()
     assert not isinstance(await living.offer(*[living.row("few") for _ in range(799)]), Full)
     assert isinstance(await living.offer(living.row("few")), Full)
+
+
+async def test_who_gives_its_node_back_takes_nothing_more(opened, database, monkeypatch):
+    async with opened(database) as bench:
+        under_way, go_on = threading.Event(), threading.Event()
+        say_goodbye = bench.store._say_goodbye
+
+        def held_up(tx):
+            under_way.set()
+            go_on.wait(10)
+            say_goodbye(tx)
+
+        monkeypatch.setattr(bench.store, "_say_goodbye", held_up)
+        row = bench.row()
+        closing = asyncio.ensure_future(bench.store.close())
+        await asyncio.to_thread(under_way.wait, 10)
+        offering = asyncio.ensure_future(bench.offer(row))
+        await asyncio.sleep(0)
+        go_on.set()
+        with pytest.raises(Unavailable, match="closed"):
+            await offering
+        assert await closing
+    assert query(database, "SELECT id FROM job") == []
+    assert query(database, "SELECT id FROM owner") == []
 
 
 async def test_a_heartbeat_lets_the_ids_be_good_for_longer(real):

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import structlog
 
 from ulak.clock import Clock
-from ulak.errors import Error, Misconfigured, Refused, Unavailable
+from ulak.errors import Misconfigured, Refused, Unavailable
 from ulak.spine.job import Row
 from ulak.spine.query import Queries
 from ulak.spine.store import LAST_SECONDS, Buffers, Ledger, Line, Listener, Tx, Verb
@@ -156,8 +156,7 @@ class PostgresStore:
     async def _close_in_order(self, seconds: float) -> None:
         if self._writers:
             await self._writers[Line.CLAIM].close()
-            await self._leave()
-            await self._writers[Line.UNIT].close()
+            await self._writers[Line.UNIT].close(last=self._say_goodbye)
             await asyncio.to_thread(self._end_threads, seconds)
         await self._reader.close(seconds)
 
@@ -167,14 +166,11 @@ class PostgresStore:
         for writer in set(self._writers.values()):
             writer.give_up()
 
-    async def _leave(self) -> None:
-        """Give everything back. What can't be given back now, others find when the lease has run out."""
-        try:
-            await self.submit(RUN_UNIT, self._say_goodbye)
-        except Error:
-            return
-
     def _say_goodbye(self, tx: Tx) -> None:
+        """Give everything back, and the node at once: whoever takes it makes ids that this process must make no more.
+
+        What can't be given back now, others find when the lease has run out.
+        """
         assert isinstance(tx, PostgresTx)
         for pool, number in sorted(self._credits.available.items()):
             if number:

@@ -43,6 +43,7 @@ class Writer:
         self._session = session
         self._batches = Batches(session, self._next_rider, lambda: self._given_up)
         self._lines: dict[Line, deque[Item]] = {line: deque() for line in lines}
+        self._last: deque[Item] = deque()
         self._riders: deque[Item] = deque()
         self._loop = loop
         self._after_commit = after_commit
@@ -112,15 +113,19 @@ class Writer:
         return self._batches.reruns
 
     def waiting(self) -> int:
-        return sum(map(len, self._lines.values()))
+        return sum(map(len, self._lines.values())) + len(self._last)
 
     def silent_seconds(self) -> float:
         """For how long the batch that is under way has waited for the database; 0 when there is none."""
         since = self._since
         return 0.0 if since is None else SystemClock.monotonic() - since
 
-    async def close(self) -> None:
-        """Serve what waits, then end the thread. That takes as long as the database does: see `give_up`."""
+    async def close(self, last: Callable[[Tx], None] | None = None) -> None:
+        """Serve what waits, then a last unit, and end the thread. It takes as long as the database does: `give_up`."""
+        if last is not None:
+            farewell = self._loop.create_future()
+            farewell.add_done_callback(asyncio.Future.exception)  # nobody minds if it fails
+            self._last.append(Item(RUN_UNIT, last, farewell))
         self._closing = True
         self.alight()
         self._wake.set()
@@ -174,6 +179,8 @@ class Writer:
             batch: list[Item] = []
             for line, waiting in self._lines.items():
                 batch += _share(waiting, SHARES[line])
+            if not batch and self._last:
+                batch.append(self._last.popleft())
             self._batch, self._since = batch, SystemClock.monotonic() if batch else None
             return batch
 
