@@ -148,6 +148,49 @@ async def test_a_redriven_letter_starts_afresh_under_its_old_id(bench: Bench):
     assert (await bench.tally())["accepted"] == 1
 
 
+@pytest.mark.parametrize(("hold", "key"), [(1, None), (1, "k"), (0, None)], ids=["held", "held with a key", "poison"])
+async def test_a_redriven_letter_that_may_have_had_its_effect_stays_uncertain(bench: Bench, hold: int, key: str | None):
+    identifier = await bench.add(hold=hold, key=key)
+    await bench.claim()
+    await bench.store.submit(RESCUE, Lost(bench.store.owner, 1))
+    bench.ears.ready.clear()
+    assert await bench.store.submit(REDRIVE, [identifier]) == [identifier]
+    assert ("mail", SUSPECT_LEVEL) in bench.ears.ready
+    (again,) = await bench.claim_suspects()
+    assert (again.id, again.attempt, again.crashes) == (identifier, 1, 1)
+
+
+async def test_a_redriven_letter_whose_handler_could_not_tell_stays_uncertain(bench: Bench):
+    identifier = await bench.add()
+    await bench.settle(await bench.claim(), Dead("the line broke", "uncertain"))
+    await bench.store.submit(REDRIVE, [identifier])
+    assert [(lease.id, lease.crashes) for lease in await bench.claim_suspects()] == [(identifier, 1)]
+
+
+async def test_the_deaths_before_a_redrive_no_longer_make_it_run_alone(bench: Bench):
+    identifier = await bench.add()
+    await bench.claim()
+    await bench.store.submit(RESCUE, Lost(bench.store.owner, 5))
+    await bench.claim_suspects()
+    await bench.store.submit(RESCUE, Lost(bench.store.owner, 2))
+    await bench.store.submit(REDRIVE, [identifier])
+    assert [lease.crashes for lease in await bench.claim_suspects()] == [1]
+
+
+async def test_a_redriven_letter_that_waits_behind_its_key_stays_uncertain(bench: Bench):
+    identifier = await bench.add(hold=1, key="k")
+    await bench.claim()
+    await bench.store.submit(RESCUE, Lost(bench.store.owner, 5))
+    await bench.add(key="k")
+    holder = await bench.claim()
+    await bench.store.submit(REDRIVE, [identifier])
+    assert await bench.claim_suspects() == []
+    bench.ears.ready.clear()
+    await bench.settle(holder)
+    assert bench.ears.ready == {("mail", SUSPECT_LEVEL)}
+    assert [(lease.id, lease.crashes) for lease in await bench.claim_suspects()] == [(identifier, 1)]
+
+
 async def test_a_letter_whose_unique_key_is_taken_meanwhile_stays_dead(bench: Bench):
     identifier = await bench.add(unique_key="u")
     await bench.settle(await bench.claim(), Dead("no"))

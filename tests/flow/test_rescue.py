@@ -74,6 +74,7 @@ async def test_a_job_that_must_not_be_sent_twice_waits_for_a_person(make, record
         await ulak.jobs.redrive([job])  # the person has decided
         await drain(ulak)
     assert recorder.payloads == [1]
+    assert recorder.jobs[0].uncertain  # decided to try, not that nothing had happened
 
 
 async def test_a_job_that_was_cancelled_when_its_process_died_is_cancelled(make, recorder):

@@ -236,7 +236,7 @@ class Model:
         behind = [other for other in self.among(BEHIND) if other.key == piece.key]
         if piece.holds and behind:
             following = min(behind, key=lambda other: other.place_in_line)
-            following.holds, following.state = True, READY
+            following.holds, following.state = True, SUSPECT if following.crashes else READY
 
     # Time, death and people
 
@@ -300,10 +300,13 @@ class Model:
     def _redrive(self, letter: Ended, now: int) -> None:
         expires_at = letter.piece.expires_at
         again = replace(
-            letter.piece, state=READY, holds=False, attempt=0, crashes=0, owner=None, cancelled=False, due_at=now,
+            letter.piece, state=READY, holds=False, attempt=0, owner=None, cancelled=False, due_at=now,
+            crashes=int(letter.piece.crashes > 0 or letter.error_class == "uncertain"),
             expires_at=None if expires_at is not None and expires_at <= now else expires_at,
         )  # fmt: skip
         self.accept(again, now)
+        if again.crashes and again.state == READY:
+            again.state = SUSPECT
         self.counts[("accepted", again.kind)] -= 1
         self._count_death(again, letter.error_class, -1)
         self._say("redriven", again)

@@ -12,7 +12,7 @@ from ulak.clock import given_millis
 from ulak.errors import Invalid, NotFound
 from ulak.spine.departure import count_death
 from ulak.spine.enqueue import enqueue_owed
-from ulak.spine.job import READY, Row, Word
+from ulak.spine.job import READY, SUSPECT_LEVEL, Row, Word
 from ulak.spine.outcome import ErrorClass
 from ulak.spine.query import Queries
 from ulak.spine.settle import note_entry
@@ -63,7 +63,10 @@ def _literally(text: str) -> str:
 
 
 def redrive(tx: Tx, ids: list[int]) -> list[int]:
-    """Put dead letters back to work under their old ids, with fresh attempts; answers which were there."""
+    """Put dead letters back to work under their old ids, with fresh attempts; answers which were there.
+
+    Its old deaths no longer count against it, but what may have had its effect stays uncertain.
+    """
     rows = tx.all(sql.take_dead, ids=ids)
     back = []
     for (
@@ -81,6 +84,7 @@ def redrive(tx: Tx, ids: list[int]) -> list[int]:
         note,
         payload,
         error_class,
+        crashes,
     ) in rows:
         row = Row(
             identifier,
@@ -102,7 +106,10 @@ def redrive(tx: Tx, ids: list[int]) -> list[int]:
             continue
         enqueue_owed(tx, [row])
         past = (note or "") + _death(tx, identifier) + note_entry(tx.now, Word.REDRIVEN, 0)
-        tx.run(sql.restore_job, id=identifier, epoch=epoch, note=past)
+        uncertain = crashes > 0 or error_class == "uncertain"
+        tx.run(sql.restore_job, id=identifier, epoch=epoch, note=past, crashes=int(uncertain))
+        if uncertain:
+            tx.wake(kind, SUSPECT_LEVEL, identifier)
         tx.run(sql.delete_dead, ids=[identifier])
         tx.count(Word.REDRIVEN, kind)
         tx.count(Word.ACCEPTED, kind, -1)

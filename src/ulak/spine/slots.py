@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from ulak.spine.job import BEHIND, READY
+from ulak.spine.job import BEHIND, READY, SUSPECT_LEVEL
 from ulak.spine.query import Queries
 from ulak.spine.store import Line, Tx, Verb
 
@@ -41,12 +41,12 @@ def hand_on(tx: Tx, freed: Sequence[tuple[str, int]]) -> None:
     for key, slot in freed:
         waiting[key].append(slot)
     promoted = []
-    for key, identifier, kind, prio in tx.all(
+    for key, identifier, kind, prio, crashes in tx.all(
         sql.find_next, keys=list(waiting), most=max(map(len, waiting.values()), default=0)
     ):
         if waiting[key]:
             promoted.append((waiting[key].pop(), identifier))
-            tx.wake(kind, prio, identifier)
+            tx.wake(kind, SUSPECT_LEVEL if crashes else prio, identifier)
     if promoted:
         tx.each(sql.promote_jobs, promoted)
 

@@ -1,1 +1,3 @@
-UPDATE job SET state = 0, slot = (:slot::bigint[])[width_bucket(id, :id::bigint[])] WHERE id = ANY(:id::bigint[])
+UPDATE job
+SET state = CASE WHEN crashes = 0 THEN 0 ELSE 4 END, slot = (:slot::bigint[])[width_bucket(id, :id::bigint[])]
+WHERE id = ANY(:id::bigint[])

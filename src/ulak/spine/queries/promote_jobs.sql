@@ -1,1 +1,1 @@
-UPDATE job SET state = 0, slot = :slot WHERE id = :id
+UPDATE job SET state = CASE WHEN crashes = 0 THEN 0 ELSE 4 END, slot = :slot WHERE id = :id
