@@ -325,6 +325,15 @@ async def test_tokens_that_found_no_job_are_given_back(bench: Bench):
     assert len(await bench.claim(rate=5.0)) == 4
 
 
+async def test_a_kind_that_has_tokens_left_over_need_not_wait_for_its_rate(bench: Bench):
+    assert (await bench.demand(room=100, rate=1 / 60)).rate_wait_seconds == {}
+    await bench.add()
+    claimed = await bench.demand(room=100, rate=1 / 60)
+    assert len(claimed.leases) == 1
+    assert claimed.rate_wait_seconds["mail"] == pytest.approx(60)
+    assert (await bench.demand(room=100, rate=1 / 60)).rate_wait_seconds["mail"] == pytest.approx(60)
+
+
 async def test_reads_can_not_write(bench: Bench):
     from tests.contract.bench import sql
 

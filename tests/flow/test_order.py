@@ -110,6 +110,22 @@ async def test_a_kind_with_a_rate_starts_no_faster(make, recorder):
     assert recorder.payloads == list(range(20))
 
 
+async def test_a_job_of_an_idle_kind_starts_at_once_however_low_its_rate(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send", rate_per_second=1 / 60, concurrency=100)
+    recorder.on(ulak, "sms.send")
+    async with ulak:
+        while ulak.loops.worker.taker._riding is None:  # it has looked, and found nothing
+            await asyncio.sleep(0)
+        await ulak.enqueue_many([NewJob("mail.send", number) for number in range(2)])
+        await drain(ulak)
+        assert recorder.payloads == [0]
+        await advance(ulak, 59)
+        assert recorder.payloads == [0]
+        await advance(ulak, 1)
+    assert recorder.payloads == [0, 1]
+
+
 async def test_a_kind_that_waits_for_its_rate_goes_on_while_another_kind_is_never_idle(make, recorder):
     ulak = make()
     recorder.on(ulak, "mail.send", rate_per_second=1)

@@ -80,13 +80,14 @@ def _claim(tx: Tx, demand: Demand, rotations: dict[str, Rotation]) -> Claimed:
         room = min(want.room, left, lanes[want.lane])
         if room <= 0:
             continue
+        wait = 0.0
         if want.rate_per_second is not None:
             room, wait = spend(tx, want.kind, want.rate_per_second, room)
-            if wait:
-                answer.rate_wait_seconds[want.kind] = wait
         unused = _claim_kind(tx, demand.owner, want, room, rotations.setdefault(want.kind, Rotation()), answer)
         if unused and want.rate_per_second is not None:
             refund(tx, want.kind, unused)
+        elif wait:  # tokens that are left over are there for what comes next
+            answer.rate_wait_seconds[want.kind] = wait
         left -= room - unused
         lanes[want.lane] -= room - unused
     tx.buffers.ready.difference_update(answer.dry)  # what is taken already need not wake anybody
