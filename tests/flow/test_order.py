@@ -148,6 +148,25 @@ async def test_a_kind_that_waits_for_its_rate_goes_on_while_another_kind_is_neve
     assert recorder.jobs[2].started_millis - began >= 2000  # the third token
 
 
+async def test_while_results_can_not_be_kept_a_rate_that_allows_more_lets_the_worker_sleep(make, recorder, monkeypatch):
+    ulak = make()
+    recorder.on(ulak, "mail.send", rate_per_second=1)
+    async with ulak:
+        await ulak.enqueue_many([NewJob("mail.send", number) for number in range(2)])
+        await drain(ulak)
+        taker, looks = ulak.loops.worker.taker, []
+        assert taker.rests("mail.send")
+        async with nothing_is_claimed(ulak):
+            monkeypatch.setattr(taker, "_look_around", lambda: looks.append(1))
+            ulak.clock.advance(2)
+            for _ in range(200):
+                await asyncio.sleep(0)
+            monkeypatch.undo()
+        await drain(ulak)
+    assert len(looks) < 5
+    assert recorder.payloads == [0, 1]
+
+
 async def test_many_expired_jobs_do_not_hold_up_those_behind_them(make, recorder):
     """Each claim finds only expired ones for a while: the worker must not take that for an empty queue."""
     from ulak.clock import to_datetime

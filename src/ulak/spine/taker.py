@@ -102,11 +102,15 @@ class Taker:
     async def _rest(self) -> None:
         """There is nothing to do. What becomes ready now is claimed by the commit that makes it so."""
         ride = self._ride()
-        await self._clock.wait(self._wake, self._heat.rest_seconds(self._clock.monotonic(), POLL_SECONDS))
+        await self._clock.wait(self._wake, self._rest_seconds())
         if ride is not None:
             self._store.alight()
             await ride
             self._arrive(ride)  # its callback may still be waiting for its turn
+
+    def _rest_seconds(self) -> float:
+        """While nothing may be started, a rate that allows more is no reason to get up."""
+        return POLL_SECONDS if self._busy() else self._heat.rest_seconds(self._clock.monotonic(), POLL_SECONDS)
 
     def _ride(self) -> asyncio.Future[Claimed | None] | None:
         demand = self.room()
