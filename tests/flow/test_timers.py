@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -11,8 +12,13 @@ from tests.flow.conftest import build
 from tests.flow.stores import claim, nothing_is_claimed
 from ulak import Backoff, Invalid, NewJob, Transient
 from ulak.clock import to_datetime
+from ulak.http.hold import hold_all
+from ulak.spine.cron import FIRE_DUE, CronEntry, Tick
 from ulak.spine.expiry import PAGE
+from ulak.spine.query import Queries
 from ulak.testing import advance, drain
+
+sql = Queries("ulak.spine")
 
 
 async def test_a_job_runs_at_its_time_to_the_millisecond(make, recorder):
@@ -170,6 +176,42 @@ async def test_a_cron_entry_fires_once_per_time_and_survives_a_restart(sqlite_ad
         assert len(recorder.jobs) == 4
     assert recorder.payloads[0]["entry"] == "hourly"
     assert recorder.payloads[0]["payload"] == {"report": "sales"}
+
+
+async def test_a_restored_store_does_not_fire_what_was_fired_after_the_backup(make):
+    entry = CronEntry("hourly", "0 * * * *", "report.make")
+    async with make(work=False) as ulak:
+        await ulak.store.submit(FIRE_DUE, Tick((entry,)))
+        ulak.clock.advance(5 * 3600)
+        await ulak.write(hold_all, ulak.store.owner, 3)
+        assert (await ulak.store.submit(FIRE_DUE, Tick((entry,))))[1] == []
+        ulak.clock.advance(3600)
+        assert (await ulak.store.submit(FIRE_DUE, Tick((entry,))))[1] == ["hourly"]
+
+
+async def test_a_cron_entry_with_another_expression_begins_anew(make):
+    entry = CronEntry("often", "0 * * * *", "report.make")
+    async with make(work=False) as ulak:
+        await ulak.store.submit(FIRE_DUE, Tick((entry,)))
+        ulak.clock.advance(5 * 3600)
+        changed = Tick((replace(entry, expression="30 * * * *"),))
+        assert (await ulak.store.submit(FIRE_DUE, changed))[1] == []
+        ulak.clock.advance(3600)
+        assert (await ulak.store.submit(FIRE_DUE, changed))[1] == ["often"]
+
+
+async def test_a_process_goes_on_firing_by_its_own_words_when_one_with_others_has_started(make, recorder):
+    """As when a deploy is taken back: the entry is not left to a process that may be gone."""
+    ulak = make()
+    recorder.on(ulak, "report.make")
+    ulak.cron("report", "0 * * * *", "report.make")
+    async with ulak:
+        while await ulak.store.read(lambda tx: tx.one(sql.read_cron, name="report")) is None:
+            await asyncio.sleep(0)
+        await ulak.store.submit(FIRE_DUE, Tick((CronEntry("report", "30 3 * * *", "report.make"),)))
+        for number in (1, 2):
+            ulak.clock.advance(3600)
+            await recorder.until(number)
 
 
 async def test_a_cron_expression_is_checked_when_it_is_given(make):

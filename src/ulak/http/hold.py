@@ -21,7 +21,10 @@ SLICE = 1000
 
 
 def hold_all(tx: Tx, own: int, poison_deaths: int) -> int:
-    """Void every lease (those attempts are uncertain), hold all unfinished jobs, and give the store a new identity."""
+    """Void every lease (those attempts are uncertain), hold all unfinished jobs, and give the store a new identity.
+
+    Cron times until now count as fired: they were, after the backup was made.
+    """
     alive = [
         label for owner, _, label, _, lease_at in tx.all(spine_sql.list_owners) if owner != own and lease_at > tx.now
     ]
@@ -31,6 +34,7 @@ def hold_all(tx: Tx, own: int, poison_deaths: int) -> int:
         while rescue(tx, Lost(owner, poison_deaths)):
             pass
     tx.run(sql.save_meta, name="store_id", value=str(uuid.uuid4()))
+    tx.run(sql.pass_cron, now=tx.now)
     held = tx.run(sql.hold_jobs, hold=HOLD_MILLIS)
     tx.emit("store.held", 0, "", held)
     return held

@@ -24,7 +24,10 @@ sql = Queries(__package__)
 
 @dataclass(frozen=True, slots=True)
 class CronEntry:
-    """`name` identifies the entry across instances and restarts. Times that passed while nobody ran fire once, late."""
+    """`name` identifies the entry across instances and restarts. Times that passed while nobody ran fire once, late.
+
+    With another expression or time zone it is another entry, whose times begin when the first process has it.
+    """
 
     name: str
     expression: str
@@ -67,24 +70,37 @@ def _zone(entry: CronEntry) -> ZoneInfo:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
+    """`opens` at the first look of a process. Later it leaves what the entry says to those that started after it:
+    during a rolling deploy old and new ones fire by their own times, and don't take the entry from one another.
+    """
+
     entries: tuple[CronEntry, ...]
+    opens: bool = True
 
 
 def fire_due(tx: Tx, tick: Tick) -> tuple[int, list[str]]:
     """Fire what is due and not yet fired; answers when to look again, and what was fired."""
     fired, following = [], []
     for entry in tick.entries:
-        tx.run(sql.open_cron, name=entry.name, now=tx.now)
-        row = tx.one(sql.read_cron, name=entry.name)
-        assert row is not None  # opened above
-        due_at = entry.next_after(row[0])
-        if due_at <= tx.now and tx.run(sql.fire_cron, name=entry.name, before=row[0], now=tx.now):
+        fired_at = _fired_at(tx, entry, opens=tick.opens)
+        due_at = entry.next_after(fired_at)
+        if due_at <= tx.now and tx.run(sql.fire_cron, name=entry.name, before=fired_at, now=tx.now):
             payload = {"entry": entry.name, "due_at": due_at, "payload": entry.payload}
             enqueue_owed(tx, [new_row(tx, entry.kind, payload)])
             tx.emit("cron.fired", 0, entry.kind, [entry.name, due_at])
             fired.append(entry.name)
-        following.append(entry.next_after(max(row[0], tx.now)))
+        following.append(entry.next_after(max(fired_at, tx.now)))
     return min(following), fired
+
+
+def _fired_at(tx: Tx, entry: CronEntry, *, opens: bool) -> int:
+    """When it last fired, or was opened."""
+    row = None if opens else tx.one(sql.read_cron, name=entry.name)
+    if row is None:
+        tx.run(sql.open_cron, name=entry.name, now=tx.now, expression=entry.expression, time_zone=entry.time_zone)
+        row = tx.one(sql.read_cron, name=entry.name)
+        assert row is not None  # opened above
+    return int(row[0])
 
 
 FIRE_DUE: Verb[Tick, tuple[int, list[str]]] = Verb(

@@ -176,9 +176,11 @@ class Loops:
 
     async def _run_cron(self) -> None:
         """Until claiming stops. Times that pass then are left to other processes, or to the next start."""
+        tick = Tick(self._crons)
         while not self.worker.taker.stopping:
             probe.reach("cron.before_fire")
-            following, fired = await self._store.submit(FIRE_DUE, Tick(self._crons))
+            following, fired = await self._store.submit(FIRE_DUE, tick)
+            tick = Tick(self._crons, opens=False)
             for name in fired:
                 self._telemetry.count("cron_fired", name)
             pause = max(following - self._clock.now(), 0) / 1000

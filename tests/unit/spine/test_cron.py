@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -11,7 +12,10 @@ from ulak import codec
 from ulak.clock import to_datetime, to_millis
 from ulak.errors import Invalid
 from ulak.spine.cron import FIRE_DUE, CronEntry, Tick
+from ulak.spine.query import Query
 from ulak.stores.sqlite import SqliteStore
+
+_FORGET = Query("forget", "UPDATE cron SET expression = NULL, time_zone = NULL", "", ())
 
 
 def millis(*parts):
@@ -90,3 +94,47 @@ async def test_an_entry_that_is_first_seen_in_the_hour_that_comes_twice_does_not
         following, fired = await bench.store.submit(FIRE_DUE, Tick((entry,)))
         assert fired == []
         assert following > bench.clock.now()
+
+
+@pytest.mark.parametrize("change", [{"expression": "0 3 * * *"}, {"time_zone": "Europe/Istanbul"}], ids=repr)
+async def test_an_entry_with_other_words_begins_anew_and_fires_for_no_time_of_before(bench: Bench, change):
+    entry = CronEntry("nightly", "0 2 * * *", "report")
+    await bench.store.submit(FIRE_DUE, Tick((entry,)))
+    bench.clock.advance(3 * 86_400)
+    other = replace(entry, **change)
+    following, fired = await bench.store.submit(FIRE_DUE, Tick((other,)))
+    assert (following, fired) == (other.next_after(bench.clock.now()), [])
+    bench.clock.advance(2 * 86_400)
+    assert (await bench.store.submit(FIRE_DUE, Tick((other,))))[1] == ["nightly"]  # late, but its own time
+
+
+async def test_a_row_of_before_it_kept_the_words_is_that_of_the_same_entry(bench: Bench):
+    entry = CronEntry("nightly", "0 2 * * *", "report")
+    await bench.store.submit(FIRE_DUE, Tick((entry,)))
+    await bench.store.write(lambda tx: tx.run(_FORGET))
+    bench.clock.advance(86_400)
+    assert (await bench.store.submit(FIRE_DUE, Tick((entry,))))[1] == ["nightly"]
+    bench.clock.advance(86_400)
+    assert (await bench.store.submit(FIRE_DUE, Tick((replace(entry, expression="0 3 * * *"),))))[1] == []
+
+
+async def test_old_and_new_words_side_by_side_fire_each_at_their_own_times_and_the_old_ones_also_after(bench: Bench):
+    """A rolling deploy, and one that is taken back: nobody storms, and nobody waits for ever."""
+    old = CronEntry("report", "0 * * * *", "report")
+    new = replace(old, expression="30 * * * *")
+    bench.clock.advance(-(bench.clock.now() % 3_600_000) / 1000 + 3600 + 600)  # ten past
+
+    async def look(entry, opens=False):
+        return (await bench.store.submit(FIRE_DUE, Tick((entry,), opens)))[1]
+
+    async def minutes_fired(*entries):
+        minutes = []
+        for _ in range(120):
+            bench.clock.advance(60)
+            minutes += [to_datetime(bench.clock.now()).minute for entry in entries if await look(entry)]
+        return minutes
+
+    assert await look(old, opens=True) == await look(new, opens=True) == []
+    assert await minutes_fired(old, new) == [30, 0, 30, 0]
+    assert await minutes_fired(old) == [0, 0]
+    assert await minutes_fired(new) == [30, 30]

@@ -1,0 +1,1 @@
+UPDATE cron SET fired_at = :now
