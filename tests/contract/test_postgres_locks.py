@@ -10,10 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.contract.bench import LEVELS
+from tests.contract.bench import LEVELS, ids_of
 from ulak.errors import Unavailable
 from ulak.spine.claim import CLAIM_SUSPECTS, Claimer, Demand, SuspectDemand, Want
 from ulak.spine.enqueue import enqueue_rows
+from ulak.spine.timers import HELD_MILLIS
 from ulak.stores.postgres_tx import Contended
 
 pytestmark = pytest.mark.postgres
@@ -64,6 +65,18 @@ async def test_batches_after_a_contended_one_do_not_wait_for_its_keys(opened, da
             await bench.add()
         await bench.store.write(_enqueue_and_lock(bench, "held"))
         assert await bench.live() == {"mail": 2}
+
+
+async def test_timers_that_a_stranger_holds_are_looked_at_again_in_a_while_and_not_at_once(opened, database):
+    async with opened(database) as bench:
+        identifier = await bench.add(due_at=bench.clock.now() + 1000)
+        bench.clock.advance(2)
+        with psycopg.connect(database) as stranger:
+            stranger.execute("SELECT 1 FROM job WHERE id = %s FOR UPDATE", (identifier,))
+            assert await bench.promote_due() == bench.clock.now() + HELD_MILLIS
+            assert await bench.look_ahead() == bench.clock.now() + HELD_MILLIS
+        assert await bench.promote_due() is None
+        assert ids_of(await bench.claim()) == [identifier]
 
 
 async def test_contention_that_does_not_end_is_its_callers_trouble_and_not_the_process_end(opened, database):

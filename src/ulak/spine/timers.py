@@ -25,6 +25,9 @@ SLICE = 200
 AHEAD_MILLIS = 50
 SLACK_MILLIS = 40
 
+# Until the next look, when what is due is held by another process: that one makes it ready, or lets go of it.
+HELD_MILLIS = 50
+
 
 Sorts = tuple[str, ...]
 
@@ -62,10 +65,12 @@ def spare_of(demand: Demand, held: Iterable[Sorts], expected: Iterable[Sorts] = 
 
 
 def promote_due(tx: Tx) -> int | None:
-    """Make a slice of due jobs ready; answers the next deadline, which may be in the past when more are due."""
+    """Make a slice of due jobs ready; answers when to look again, which may be in the past when more are due."""
     floor = tx.due_floor()
-    _make_ready(tx, tx.all(sql.find_due, until=tx.now, n=SLICE, floor=floor))
-    return _next_due(tx, floor)
+    due = tx.all(sql.find_due, until=tx.now, n=SLICE, floor=floor)
+    _make_ready(tx, due)
+    again_at = _next_due(tx, floor)
+    return tx.now + HELD_MILLIS if _is_held(tx, again_at, due) else again_at
 
 
 def look_ahead(tx: Tx, spare: Spare) -> Look:
@@ -76,7 +81,9 @@ def look_ahead(tx: Tx, spare: Spare) -> Look:
     soon = _due_soon(found[len(due) :], spare)
     _make_ready(tx, due + soon)
     again_at = _next_due(tx, floor)
-    if again_at is not None and again_at > until:
+    if _is_held(tx, again_at, due):
+        again_at = tx.now + HELD_MILLIS
+    elif again_at is not None and again_at > until:
         again_at -= SLACK_MILLIS
     elif again_at is not None:  # a slice was not enough, or it has to wait for its time, and others must not with it
         more = (due or soon) and len(found) == SLICE
@@ -89,6 +96,11 @@ def _next_due(tx: Tx, floor: int) -> int | None:
     due_at = following[0] if following else None
     tx.note_next_due(due_at)
     return due_at
+
+
+def _is_held(tx: Tx, next_due_at: int | None, due: list[tuple[Any, ...]]) -> bool:
+    """Whether something is due that could not be had."""
+    return not due and next_due_at is not None and next_due_at <= tx.now
 
 
 def _due_soon(found: list[tuple[Any, ...]], spare: Spare) -> list[tuple[Any, ...]]:
