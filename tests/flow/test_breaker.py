@@ -52,6 +52,21 @@ async def test_an_open_breaker_touches_only_the_jobs_that_hold_a_slot(make, reco
         assert tally["retried"] + tally.get("snoozed", 0) <= 6
 
 
+async def test_a_job_that_an_open_breaker_stops_is_not_timed_as_a_run(make, recorder):
+    ulak = make()
+    breaking(ulak, recorder)
+    recorder.answers = [Transient("down")] * 3
+    async with ulak:
+        await ulak.enqueue_many([NewJob("hook.send", n, key="shop", slots=3, delay_seconds=1) for n in range(3)])
+        await advance(ulak, 1)
+        await ulak.enqueue_many([NewJob("hook.send", n, key="shop", slots=6, delay_seconds=1) for n in range(3)])
+        await advance(ulak, 1)
+        telemetry = ulak.telemetry
+        assert telemetry.counters[("breaker_stops", "hook.send", "")] >= 3
+        times = telemetry.times("hook.send")
+        assert [sum(one.counts) for one in (times.wait, times.lateness, times.run)] == [len(recorder.jobs)] * 3
+
+
 async def test_those_under_way_when_it_opens_do_not_lengthen_the_pause(make, recorder):
     ulak = make()
     breaking(ulak, recorder)

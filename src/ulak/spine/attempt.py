@@ -50,19 +50,18 @@ class Attempts:
         if (verdict := running.verdict) is not None:  # cancelled while it waited for its turn
             self._end(running, verdict)
             return
-        lease, handler = running.lease, running.handler
+        lease, handler, now = running.lease, running.handler, self._clock.now()
+        if handler.breaker is not None and (stop := self._stopped_by_breaker(lease, now)) is not None:
+            self._end(running, stop)  # which is no run, and not timed as one
+            return
         running.started = self._clock.monotonic()
         running.task = task
-        now = self._clock.now()
         seconds = (now - lease.due_at) / 1000
         running.times.wait.observe(seconds)
         if lease.due_at > lease.accepted_at and not lease.crashes:  # what a dead process held comes back when it does
             running.times.lateness.observe(seconds)
         if lease.crashes:
             self._telemetry.count("duplicate_runs", lease.kind)
-        if handler.breaker is not None and (stop := self._stopped_by_breaker(lease, now)) is not None:
-            self._end(running, stop)
-            return
         job = _as_job(lease, now)
         if probe.listeners:
             probe.reach("worker.before_handler")
