@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import timedelta
 
-from ulak import BreakerPolicy, Done, NewJob, Permanent, Transient, Unavailable
+from ulak import Backoff, BreakerPolicy, Done, NewJob, Permanent, Transient, Unavailable
 from ulak.clock import to_datetime
+from ulak.http.app import build_app
 from ulak.spine.breaker import load_breakers, save_breakers
 from ulak.testing import advance, drain
 
@@ -135,17 +137,36 @@ async def test_a_trial_that_is_cancelled_is_followed_by_another(make, recorder):
         assert await states(ulak) == {}
 
 
-async def test_it_can_be_reset_by_hand(make, recorder):
+async def test_a_reset_lets_what_waits_try_at_once(make, recorder):
+    """Snoozed or to be retried: the clock stands still, so none of them would be due by itself."""
     ulak = make()
-    breaking(ulak, recorder)
+    breaking(ulak, recorder, backoff=Backoff(first_seconds=3600))
     recorder.answers = [Transient("down")] * 3
     async with ulak:
-        await ulak.enqueue_many([NewJob("hook.send", n, key="shop", slots=3) for n in range(3)])
+        await ulak.enqueue_many([NewJob("hook.send", n, key="shop", slots=3) for n in range(10)])
+        await ulak.enqueue("hook.send", key="bank", delay_seconds=60)
         await drain(ulak)
-        assert ulak.loops.breakers.reset("shop")
-        assert not ulak.loops.breakers.reset("shop")
-        await advance(ulak, 3)
-        assert (await ulak.jobs.tally())["hook.send"]["done"] == 3
+        counts = (await ulak.jobs.counts())["hook.send"]
+        assert (counts["deferred"], counts["behind"]) == (4, 7)
+        assert await reset(ulak, {"all": True}) == {"reset": 1}
+        await drain(ulak)
+        assert (await ulak.jobs.tally())["hook.send"]["done"] == 10
+        assert (await ulak.jobs.counts())["hook.send"]["deferred"] == 1  # of another destination
+
+
+async def reset(ulak, asked):
+    body, sent = json.dumps(asked).encode(), []
+    head = [(b"content-length", b"%d" % len(body))]
+    scope = {"type": "http", "method": "POST", "path": "/api/breakers/reset", "query_string": b"", "headers": head}
+
+    async def receive():
+        return {"type": "http.request", "body": body}
+
+    async def send(message):
+        sent.append(message)
+
+    await build_app(ulak)(scope, receive, send)
+    return json.loads(sent[1]["body"])
 
 
 async def test_it_outlives_the_process_and_a_trial_that_died_with_it_does_not_block_the_destination(

@@ -14,7 +14,7 @@ from tests.flow.stores import POSTGRES, address_of
 from ulak import BreakerPolicy, NewJob, Transient, Ulak
 from ulak.clock import SystemClock
 from ulak.http.app import build_app
-from ulak.spine.breaker import save_breakers
+from ulak.spine.breaker import load_breakers, save_breakers
 from ulak.spine.loop import BREAKERS_SECONDS
 
 pytestmark = pytest.mark.postgres
@@ -171,6 +171,25 @@ async def test_a_breaker_that_one_resets_is_closed_in_the_other(pair, clock):
             clock.advance(BREAKERS_SECONDS)
             await asyncio.sleep(0.005)
         assert [[one.destination for one in ulak.loops.breakers.stopping()] for ulak in pair] == [["bank"]] * 2
+
+
+async def test_a_job_that_the_other_puts_off_before_it_hears_of_a_reset_does_not_sleep_on(pair, clock):
+    policy, sent = BreakerPolicy(failures=1, open_seconds=3600, cap_seconds=3600), asyncio.Event()
+
+    @pair[1].handles("hook.send", breaker=policy)
+    async def send(job):
+        sent.set()
+
+    async with both_open(pair):
+        pair[1].loops.breakers.failed("shop", policy, clock.now())
+        await pair[0].enqueue("hook.send", key="shop")
+        while not await pair[0].store.read(load_breakers):
+            await asyncio.sleep(0.005)
+        await asked(build_app(pair[0]), "/api/breakers/reset", b'{"all": true}')
+        while not sent.is_set():
+            assert clock.monotonic() < 1800
+            clock.advance(BREAKERS_SECONDS)
+            await asyncio.sleep(0.005)
 
 
 async def fails(job):

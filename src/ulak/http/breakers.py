@@ -16,8 +16,9 @@ from ulak.http.caller import Caller, Needs
 from ulak.http.hot import Routes
 from ulak.http.view import View
 from ulak.masking import mask_text
-from ulak.spine.breaker import Breaker, load_breakers, save_breakers
+from ulak.spine.breaker import Breaker, load_breakers, reset_breakers
 
+PAGE = 20  # of destinations that one transaction closes: each may have a thousand jobs in its slots
 May = Annotated[Caller, Depends(Needs("admin"))]
 
 
@@ -60,7 +61,7 @@ def _router(ulak: Ulak) -> APIRouter:
 
     @router.post("/reset", summary="Close a breaker, so that its destination is tried at once")
     async def reset(_: May, asked: ResetRequest) -> ResetView:
-        """Jobs that wait for it come back at the time that they were told; new ones go at once.
+        """Jobs that were put off there and have their turn are due at once.
 
         Other processes on the same store follow within a few seconds.
         """
@@ -103,4 +104,5 @@ async def _close(ulak: Ulak, destinations: list[str]) -> None:
     for destination in destinations:
         breakers.reset(destination)
     breakers.changed = [one for one in breakers.changed if one.destination not in destinations]
-    await ulak.store.write(save_breakers, [Breaker(destination) for destination in destinations])
+    for first in range(0, len(destinations), PAGE):
+        await ulak.store.write(reset_breakers, destinations[first : first + PAGE])

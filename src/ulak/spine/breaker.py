@@ -27,6 +27,8 @@ REMEMBERED = 10_000
 TRIAL_MILLIS = 30_000
 TRIAL_PAUSE_MILLIS = 1000
 
+EVER_MILLIS = 1 << 60
+
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
@@ -55,6 +57,10 @@ class Breaker:
     def until_at(self) -> datetime | None:
         """When it lets a job try, or the next one if a trial is under way; None while it is closed."""
         return None if self.state == "closed" else to_datetime(self.until_millis)
+
+    def left_millis(self, now: int) -> int:
+        """Within this time all come back whom it has put off; the store may have put them off a little later."""
+        return max(self.until_millis - now, 0) + 1000
 
     def pause_seconds(self, now: int) -> float:
         """How long a job that was stopped should wait before it asks again; a trial is over soon."""
@@ -142,7 +148,7 @@ class Breakers:
     def stopping(self) -> list[Breaker]:
         return list(self._stopping.values())
 
-    def compare(self, kept: list[Breaker]) -> list[str]:
+    def compare(self, kept: list[Breaker]) -> list[Breaker]:
         """Forget those that another process has closed: their rows are gone. Answers which.
 
         One that has just opened has no row yet; so a row must be missed twice, while nothing changes here.
@@ -150,9 +156,9 @@ class Breakers:
         rows = {breaker.destination for breaker in kept}
         before = self._missed
         self._missed = {one.destination: one for one in self.stopping() if one.destination not in rows}
-        closed = [name for name, breaker in self._missed.items() if before.get(name) is breaker]
-        for destination in closed:
-            del self._stopping[destination], self._missed[destination]
+        closed = [breaker for name, breaker in self._missed.items() if before.get(name) is breaker]
+        for breaker in closed:
+            del self._stopping[breaker.destination], self._missed[breaker.destination]
         return closed
 
     def load(self, rows: list[Breaker]) -> None:
@@ -179,6 +185,20 @@ def save_breakers(tx: Tx, changed: list[Breaker]) -> None:
                 now=tx.now,
                 until_at=breaker.until_millis,
             )
+
+
+def reset_breakers(tx: Tx, destinations: list[str]) -> None:
+    """Close them by hand: what was put off there and has its turn is tried at once, a retry as well."""
+    hasten(tx, destinations)
+    save_breakers(tx, [Breaker(destination) for destination in destinations])
+
+
+def hasten(tx: Tx, destinations: list[str], within_millis: int = EVER_MILLIS) -> None:
+    """Jobs that hold a slot of a destination, and would be due within this time, are due now."""
+    tx.lock_keys(sorted(destinations))
+    for destination in destinations:
+        if tx.run(sql.hasten_jobs, key=destination, until=tx.now + within_millis, now=tx.now):
+            tx.wake_at(tx.now)
 
 
 def load_breakers(tx: Tx) -> list[Breaker]:

@@ -13,7 +13,7 @@ from ulak.errors import Error
 from ulak.spine import expiry, probe
 from ulak.spine.admission import Gate
 from ulak.spine.alarm import Alarm
-from ulak.spine.breaker import Breakers, load_breakers
+from ulak.spine.breaker import Breakers, hasten, load_breakers
 from ulak.spine.cron import FIRE_DUE, CronEntry, Tick
 from ulak.spine.handler import Handlers
 from ulak.spine.job import Word
@@ -207,12 +207,13 @@ class Loops:
                 await self._clock.wait(self._never, PAUSE_SECONDS)
 
     async def _run_breakers(self) -> None:
-        """Hear of breakers that another process has closed, by a success or by hand."""
+        """Hear of breakers that another process has closed, by a success or by hand; whom they stopped here may go."""
         while True:
             await self._clock.wait(self._never, BREAKERS_SECONDS)
             if self.breakers.stopping():
-                for destination in self.breakers.compare(await self._store.read(load_breakers)):
-                    log.info("breaker_closed_elsewhere", destination=destination)
+                for breaker in self.breakers.compare(await self._store.read(load_breakers)):
+                    log.info("breaker_closed_elsewhere", destination=breaker.destination)
+                    await self._store.write(hasten, [breaker.destination], breaker.left_millis(self._clock.now()))
 
     async def _run_watch(self) -> None:
         """End late attempts. It asks nothing of the store, so one that does not answer can't hold it up."""
