@@ -8,7 +8,7 @@ import io
 import pytest
 
 from tests.api.serving import serving
-from ulak.http import app, kinds, server
+from ulak.http import app, handing_in, kinds, server
 from ulak.http.hot import HotRoute, Routes, reply
 from ulak.http.jobs import JobAccepted, JobRequest
 from ulak.http.server import MOST_HEAD_BYTES
@@ -124,12 +124,51 @@ async def test_beyond_the_bound_requests_are_sent_away(slow):
     async with serving(**{"http.max_concurrent_requests": 1}) as served:
         first = asyncio.ensure_future(served.post("/slow", {}))
         await begun.wait()
-        refused = await served.get("/api/jobs")
-        assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
+        for path in ("/api/jobs", "/api/compute/tasks"):
+            refused = await served.post(path, {"kind": "mail"})
+            assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
         assert (await served.get("/healthz")).status == 200
         go_on.set()
         assert (await first).status == 200
-        assert (await served.get("/api/jobs")).status == 200
+        assert (await served.post("/api/jobs", {"kind": "mail"})).status == 202
+
+
+async def test_who_waits_for_room_does_not_keep_out_who_looks_why_or_makes_some(slow):
+    begun, go_on = slow
+    async with serving(work=False, **{"http.max_concurrent_requests": 1}) as served:
+        job = await served.enqueue()
+        waiting = asyncio.ensure_future(served.post("/slow", {}))
+        await begun.wait()
+        for path in ("/metrics", "/api/jobs", "/api/dead", "/api/breakers", "/api/db"):
+            assert (await served.get(path)).status == 200
+        assert (await served.post(f"/api/jobs/{job}/cancel")).status == 200
+        go_on.set()
+        await waiting
+
+
+async def test_who_hangs_up_while_waiting_for_room_is_not_accepted_and_leaves_the_line(monkeypatch):
+    def prepare(ulak):
+        @ulak.handles("mail", capacity=1)
+        async def mail(job): ...
+
+    monkeypatch.setattr(handing_in, "LOOK_SECONDS", 0.001)
+    async with serving(prepare, work=False, **{"http.max_concurrent_requests": 2}) as served:
+        first = await served.enqueue("mail")
+        hasty = [asyncio.ensure_future(served.post("/api/jobs", {"kind": "mail", "key": key})) for key in "ab"]
+        line = served.ulak.loops.gate._waiting["mail"]
+        async with asyncio.timeout(10):
+            while len(line) < 2:
+                await asyncio.sleep(0)
+            for one in hasty:
+                one.cancel()
+            while line:
+                await asyncio.sleep(0)
+        assert (await served.get("/metrics")).text.count('status="499"') == 1
+        retry = asyncio.ensure_future(served.post("/api/jobs", {"kind": "mail", "key": "again"}))
+        await served.post(f"/api/jobs/{first}/cancel")
+        assert (await retry).status == 202
+        (left,) = (await served.get("/api/jobs?status=ready")).body["jobs"]
+        assert left["key"] == "again"
 
 
 async def test_while_stopping_work_is_refused_and_probes_tell_it(slow):

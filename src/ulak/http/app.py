@@ -50,7 +50,7 @@ class Door:
         settings = ulak.settings.http
         self.access = Access(self.ring, required=keys_required(settings))
         self.meter = Meter()
-        self.guard = Guard(self.access, settings, ulak.clock, self.meter)
+        self.guard = Guard(self.access, settings, ulak.clock)
         self.api = FastAPI(
             title="Ulak",
             docs_url=None,
@@ -73,7 +73,7 @@ class Door:
         answer_with_problems(self.api)
         describe(self.api, hot)
         add_page(self.api)
-        return Front(self.guard, hot, self.api, self.meter, self.ulak.clock)
+        return Front(self.guard, rooms, self.api, self.meter, self.ulak.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._front(scope, receive, send)
@@ -83,11 +83,15 @@ class Door:
         """From the first request to the last. A server that speaks the lifespan protocol enters it by itself."""
         await self.ring.load(self.ulak.store)
         self.access.check_start(self.ulak.settings.http.host)
-        watch = asyncio.create_task(self._watch_keys(), name="ulak-keys")
+        watches = [
+            asyncio.create_task(self._watch_keys(), name="ulak-keys"),
+            asyncio.create_task(self._front.handing_in.watch(), name="ulak-handing-in"),
+        ]
         try:
             yield
         finally:
-            watch.cancel()
+            for watch in watches:
+                watch.cancel()
             for room in self._rooms:
                 room.close()
 

@@ -99,4 +99,4 @@ def compute_routes(ulak: Ulak) -> Routes:
     async def stats() -> dict[str, Any]:
         return ulak.compute.stats()
 
-    return Routes(routers=(router,))
+    return Routes(routers=(router,), takes_work=(("POST", "/api/compute/tasks"), ("POST", "/api/compute/tasks/batch")))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import cast
+
 import structlog
 
 from ulak.clock import Clock
@@ -9,7 +12,8 @@ from ulak.errors import Error
 from ulak.http.caller import SCOPE_OF_CALLER
 from ulak.http.failure import BodyTooLarge, encoded, raw
 from ulak.http.guard import Guard
-from ulak.http.hot import JSON_HEADERS, App, HotRoute, Message, Receive, Scope, Send, reply
+from ulak.http.handing_in import HandingIn, has_hung_up
+from ulak.http.hot import JSON_HEADERS, App, HotRoute, Message, Receive, Routes, Scope, Send, reply
 from ulak.http.meter import Meter
 from ulak.http.query import check_query, keys_of
 
@@ -17,9 +21,11 @@ log = structlog.get_logger("ulak.http")
 
 
 class Front:
-    def __init__(self, guard: Guard, hot: list[HotRoute], inner: App, meter: Meter, clock: Clock) -> None:
+    def __init__(self, guard: Guard, rooms: list[Routes], inner: App, meter: Meter, clock: Clock) -> None:
         self._guard = guard
-        self._hot = {(route.method, route.path): route for route in hot}
+        self._hot = {(route.method, route.path): route for room in rooms for route in room.hot}
+        self._takes_work = {one for room in rooms for one in room.takes_work}
+        self.handing_in = HandingIn()
         self._inner = inner
         self._meter = meter
         self._clock = clock
@@ -36,22 +42,32 @@ class Front:
         clock, meter = self._clock, self._meter
         began = clock.monotonic()
         meter.in_flight += 1
-        route = self._hot.get((scope["method"], scope["path"]))
+        asked = (scope["method"], scope["path"])
+        route, task = self._hot.get(asked), cast("asyncio.Task[None]", asyncio.current_task())
         status = 499  # the client went away, or the server stops: nothing was answered
+        if route is not None or asked in self._takes_work:
+            self.handing_in.enter(task, send)
+            at_once = len(self.handing_in)
+        else:
+            at_once = meter.in_flight - len(self.handing_in)
         try:
             if route is None:
-                status = await self._rest(scope, receive, send)
+                status = await self._rest(scope, receive, send, at_once)
             else:
-                status = await self._fast(route, scope, receive, send)
+                status = await self._fast(route, scope, receive, send, at_once)
+        except asyncio.CancelledError:
+            if not has_hung_up(send):
+                raise
         finally:
+            self.handing_in.leave(task)
             meter.in_flight -= 1
             meter.observe(
                 scope["method"], _label(scope) if route is None else route.path, status, clock.monotonic() - began
             )
 
-    async def _fast(self, route: HotRoute, scope: Scope, receive: Receive, send: Send) -> int:
+    async def _fast(self, route: HotRoute, scope: Scope, receive: Receive, send: Send, at_once: int) -> int:
         try:
-            caller, exact = self._guard.admit(scope)
+            caller, exact = self._guard.admit(scope, at_once)
             caller.need(route.scope)
             if scope["query_string"]:
                 check_query(keys_of(scope["query_string"]), ())
@@ -61,10 +77,10 @@ class Front:
         except Exception as error:  # noqa: BLE001 - whatever went wrong is answered by the table
             return await _refuse(send, error, scope["method"], route.path)
 
-    async def _rest(self, scope: Scope, receive: Receive, send: Send) -> int:
+    async def _rest(self, scope: Scope, receive: Receive, send: Send, at_once: int) -> int:
         sent = _Sent(send)
         try:
-            scope[SCOPE_OF_CALLER], exact = self._guard.admit(scope)
+            scope[SCOPE_OF_CALLER], exact = self._guard.admit(scope, at_once)
             # The whole body is taken here, since FastAPI would turn our refusal of a large one into its own.
             replayed = (
                 receive
@@ -80,7 +96,7 @@ class Front:
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            scope[SCOPE_OF_CALLER], _ = self._guard.admit(scope)
+            scope[SCOPE_OF_CALLER], _ = self._guard.admit(scope, self._meter.in_flight - len(self.handing_in))
         except Error:
             await receive()
             await send({"type": "websocket.close", "code": 1008})

@@ -7,7 +7,6 @@ from ulak.http.access import Access
 from ulak.http.caller import NOBODY, Caller
 from ulak.http.failure import BodyTooLarge, Busy, Stopping
 from ulak.http.hot import Scope
-from ulak.http.meter import Meter
 from ulak.http.rate import Rates
 from ulak.settings import Http
 
@@ -17,22 +16,25 @@ WHILE_STOPPING = PROBES | {"/metrics"}
 
 
 class Guard:
-    def __init__(self, access: Access, settings: Http, clock: Clock, meter: Meter) -> None:
+    def __init__(self, access: Access, settings: Http, clock: Clock) -> None:
         self._access = access
         self._rates = Rates(settings.rate_per_key_per_second, clock)
         self._most_at_once = settings.max_concurrent_requests
-        self._meter = meter
         self.max_body = settings.max_body_bytes
         self.stopping = False
 
-    def admit(self, scope: Scope) -> tuple[Caller, bool]:
-        """The caller, and whether the body's size is known and allowed."""
+    def admit(self, scope: Scope, at_once: int) -> tuple[Caller, bool]:
+        """The caller, and whether the body's size is known and allowed.
+
+        `at_once` counts requests of its sort: those that hand in work may wait for room, and must not keep out who
+        looks why, or makes some.
+        """
         path = scope["path"]
         if path in PROBES:
             return NOBODY, True
         if self.stopping and path not in WHILE_STOPPING:
             raise Stopping
-        if self._meter.in_flight > self._most_at_once:
+        if at_once > self._most_at_once:
             raise Busy
         head = dict(scope["headers"])
         caller = self._access.caller(head)

@@ -50,10 +50,14 @@ class HotRoute:
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """What a room adds to the door. `close` ends what its requests have left running, when the door closes."""
+    """What a room adds to the door. `close` ends what its requests have left running, when the door closes.
+
+    `takes_work` names the exact (method, path) of what hands in work, as the hot routes do, and may wait for room.
+    """
 
     hot: tuple[HotRoute, ...] = ()
     routers: tuple[APIRouter, ...] = ()
+    takes_work: tuple[tuple[str, str], ...] = ()
     close: Callable[[], None] = lambda: None
 
 

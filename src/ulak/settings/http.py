@@ -29,5 +29,9 @@ class Http(Section):
         0, ge=0, le=1_000_000, description="Requests per second that one API key may make; 0 sets no limit."
     )
     max_concurrent_requests: int = Field(
-        5000, ge=1, le=1_000_000, description="Requests in progress at once; further ones are answered with 503."
+        5000,
+        ge=1,
+        le=1_000_000,
+        description="Requests in progress at once that hand in work, and as many others; further ones are answered "
+        "with 503.",
     )
