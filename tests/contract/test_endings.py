@@ -49,9 +49,9 @@ async def test_work_of_a_dead_owner_comes_back_as_suspect(bench: Bench):
     identifier = await bench.add()
     (lease,) = await bench.claim()
     bench.ears.ready.clear()
-    assert await bench.store.submit(RESCUE, Lost(bench.store.owner, 5)) == 1
+    assert (await bench.store.submit(RESCUE, Lost(bench.store.owner, 5))).total() == 1
     assert bench.ears.ready == {("mail", SUSPECT_LEVEL)}
-    assert await bench.store.submit(RESCUE, Lost(bench.store.owner, 5)) == 0
+    assert (await bench.store.submit(RESCUE, Lost(bench.store.owner, 5))).total() == 0
     assert await bench.claim() == []
     (again,) = await bench.claim_suspects()
     assert (again.id, again.epoch, again.crashes) == (identifier, 2, 1)

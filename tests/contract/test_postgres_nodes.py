@@ -45,7 +45,7 @@ def query(address: str, statement: str) -> list[tuple]:
 
 async def declare_dead(rescuer: Bench, owner: int) -> None:
     rescuer.clock.advance(LEASE_SECONDS + 1)
-    assert await rescuer.store.submit(RESCUE, Lost(owner, 5)) == 0
+    assert (await rescuer.store.submit(RESCUE, Lost(owner, 5))).total() == 0
 
 
 def beat(bench: Bench):

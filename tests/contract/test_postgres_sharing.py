@@ -232,8 +232,8 @@ async def test_a_store_that_was_taken_for_dead_goes_on_under_a_new_name(two, dat
     leases = await first.claim("few")
     before = first.store.owner
     second.clock.advance(60)
-    assert await second.store.submit(RESCUE, Lost(before, 5)) == 2
-    assert await second.store.submit(RESCUE, Lost(before, 5)) == 0
+    assert (await second.store.submit(RESCUE, Lost(before, 5))).total() == 2
+    assert (await second.store.submit(RESCUE, Lost(before, 5))).total() == 0
     await first.store.tend()
     assert first.store.owner != before
     assert await first.settle(leases) == set()
@@ -249,9 +249,9 @@ async def test_work_that_others_claimed_is_rescued_after_its_owner_is_gone(opene
             (lease,) = await dying.claim()
             owner = dying.store.owner
         living.clock.advance(16)
-        assert await living.store.submit(RESCUE, Lost(owner, 5)) == 1
+        assert (await living.store.submit(RESCUE, Lost(owner, 5))).total() == 1
         assert query(database, f"SELECT dead_at FROM owner WHERE id = {owner}") == [(None,)]
-        assert await living.store.submit(RESCUE, Lost(owner, 5)) == 0
+        assert (await living.store.submit(RESCUE, Lost(owner, 5))).total() == 0
         assert query(database, f"SELECT dead_at FROM owner WHERE id = {owner}") == [(living.clock.now(),)]
         assert await living.settle([lease]) == set()
         assert ids_of(await living.claim_suspects()) == [identifier]

@@ -48,6 +48,8 @@ async def test_an_attempt_cut_off_by_a_death_is_marked_uncertain_and_runs_again(
     assert events == ["accepted", "started", "uncertain", "started", "done"]
     assert "uncertain" in [entry.word for entry in record.timeline]
     assert ulak.telemetry.counters[("duplicate_runs", "mail.send", "")] == 1
+    uncertain = {kind: n for (name, kind, _), n in ulak.telemetry.counters.items() if name == "jobs_uncertain" and n}
+    assert uncertain == {"mail.send": 1}
 
 
 async def test_a_result_of_the_dead_is_not_kept_after_the_rescue(make, recorder):

@@ -284,7 +284,7 @@ class SpineMachine(RuleBasedStateMachine):
         if not self.held():
             self.claim_for(owner)
         expected = self.model.rescue(owner, deaths, self.now)
-        assert self.driver.submit(RESCUE, Lost(owner, deaths)) == expected
+        assert self.driver.submit(RESCUE, Lost(owner, deaths)).total() == expected
 
     # Time
 

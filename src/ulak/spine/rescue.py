@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from ulak.spine.departure import Leased, bury
@@ -24,12 +25,12 @@ class Lost:
     poison_deaths: int
 
 
-def rescue(tx: Tx, lost: Lost) -> int:
-    """Free a page of a dead owner's jobs; answers how many. When none is left, the owner is declared dead."""
+def rescue(tx: Tx, lost: Lost) -> Counter[str]:
+    """Free a page of a dead owner's jobs; answers how many of each kind. When none is left, it is declared dead."""
     rows = tx.all(sql.read_owned, owner=lost.owner, n=PAGE)
     if not rows:
         tx.run(sql.bury_owner, id=lost.owner, now=tx.now)
-        return 0
+        return Counter()
     tx.lock_keys(sorted({row[3] for row in rows if row[3] is not None}))
     if tx.shared:
         if tx.all(sql.hold_owner, id=lost.owner, now=tx.now):
@@ -47,7 +48,7 @@ def rescue(tx: Tx, lost: Lost) -> int:
             suspects.append(identifier)
     if suspects:
         tx.run(sql.suspect_jobs, ids=suspects)
-    return len(rows)
+    return Counter(row[2] for row in rows)
 
 
 def _hold(tx: Tx, identifier: int, deaths: int, *, hold: bool) -> None:
@@ -63,4 +64,4 @@ def _hold(tx: Tx, identifier: int, deaths: int, *, hold: bool) -> None:
         bury(tx, row, f"poison: the process died {deaths} times while this job was running", "poison")
 
 
-RESCUE: Verb[Lost, int] = Verb(Line.TIMERS, lambda tx, items: [rescue(tx, lost) for lost in items])
+RESCUE: Verb[Lost, Counter[str]] = Verb(Line.TIMERS, lambda tx, items: [rescue(tx, lost) for lost in items])

@@ -86,8 +86,9 @@ class Rescuer:
 
     async def _rescue(self, owner: int) -> None:
         rescued = 0
-        while number := await self._store.submit(RESCUE, Lost(owner, self._poison_deaths)):
-            rescued += number
-        self._telemetry.count("jobs_uncertain", "", number=rescued)
+        while page := await self._store.submit(RESCUE, Lost(owner, self._poison_deaths)):
+            rescued += page.total()
+            for kind, number in page.items():
+                self._telemetry.count("jobs_uncertain", kind, number=number)
         if rescued:
             log.warning("rescued", owner=owner, jobs=rescued, note="their process is gone; each attempt is uncertain")
