@@ -22,6 +22,8 @@ def stubborn(settings):
     return Ulak("sqlite:///shop.db", settings=settings)
 def wrong(settings):
     return settings
+def heedless(settings):
+    return Ulak("memory:")
 def bare():
     return ulak
 def refusing(settings):
@@ -96,6 +98,19 @@ def test_an_app_that_can_not_be_imported_is_told_in_a_line_with_its_place(folder
 def test_an_app_with_its_own_settings_takes_no_others():
     with pytest.raises(Misconfigured, match="come too late"):
         find_ulak("shop_of_test:ulak", None, ["http.port=1"])
+
+
+@pytest.mark.parametrize("name", [None, "shop_of_test:make"])
+def test_a_demo_only_pretends_to_send_mail_whoever_makes_it(name):
+    assert find_ulak(name, None, ["channels.email.simulated=false"], demo=True).settings.channels.email.simulated
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("ulak", "--set and --demo come too late"), ("heedless", "would send real mail in spite of")]
+)
+def test_a_demo_that_would_send_real_mail_is_refused(ulak, name, told):
+    with pytest.raises(Misconfigured, match=told):
+        ulak("serve", "--app", f"shop_of_test:{name}", "--demo")
 
 
 @pytest.mark.parametrize("name", ["ulak", "kept", "remote", "stubborn"])

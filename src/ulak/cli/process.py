@@ -46,22 +46,23 @@ Until = Callable[[Ulak, asyncio.Event], Awaitable[None]]
 def run(
     name: str | None, config: Path | None, assignments: list[str] | None, until: Until, *, demo: bool = False
 ) -> None:
-    ulak = find_ulak(name, config, [*(assignments or []), *(DEMO if demo and name is None else ())])
+    ulak = find_ulak(name, config, assignments, demo=demo)
     if demo:
         add_demo(ulak)
     logs.set_up(ulak.settings.log)
     uvloop.run(_live(ulak, until))
 
 
-def find_ulak(name: str | None, config: Path | None, assignments: list[str] | None) -> Ulak:
+def find_ulak(name: str | None, config: Path | None, assignments: list[str] | None, *, demo: bool = False) -> Ulak:
     """The user's own Ulak, or one with the settings that were given."""
+    assignments = [*(assignments or []), *(DEMO if demo else ())]
     if name is None:
         return Ulak(settings=load_settings(config, assignments).settings)
     found = _load(name)
     if isinstance(found, Ulak):
         if config is not None or assignments:
             raise Misconfigured(
-                f"{name} has its settings already, so --config and --set come too late; "
+                f"{name} has its settings already, so --config, --set and --demo come too late; "
                 "use the environment, or name a function that takes the settings and answers a Ulak"
             )
         _check_store(name, found, load_settings(None, None))
@@ -71,6 +72,11 @@ def find_ulak(name: str | None, config: Path | None, assignments: list[str] | No
     if not isinstance(made, Ulak):
         raise Misconfigured(f"--app {name} is neither a Ulak nor a function that makes one from settings")
     _check_store(name, made, loaded)
+    if demo and not made.settings.channels.email.simulated:
+        raise Misconfigured(
+            f"--app {name} does not use the settings that it is given, so it would send real mail in spite of --demo; "
+            "make the Ulak with them, as in Ulak(settings=settings)"
+        )
     return made
 
 
