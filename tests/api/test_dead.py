@@ -133,6 +133,18 @@ async def test_a_rate_that_would_never_end_is_refused(served, rate):
     assert [one["field"] for one in answer.body["fields"]] == ["ratePerSecond"]
 
 
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(
+    "besides", [{"kind": "other"}, {"diedAfter": "2027-01-01T00:00:00Z"}, {"all": True}, {"ratePerSecond": 1}]
+)
+async def test_ids_beside_what_would_not_count_are_refused(shared, besides):
+    refused = await shared.post("/api/dead/redrive", {"ids": ["1"], **besides})
+    assert refused.status == 400
+    assert refused.body["fields"] == [
+        {"field": "ids", "message": "can't be given beside a filter, all or ratePerSecond"}
+    ]
+
+
 @pytest.mark.parametrize(
     "body", [{}, {"dryRun": True}, {"ids": ["x"]}, {"all": True, "ratePerSecond": 0}, {"diedBefore": "2020-01-01"}, []]
 )

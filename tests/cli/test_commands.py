@@ -205,6 +205,14 @@ def test_who_names_nothing_is_told_of_the_option_for_all(store, ulak, command):
         ulak(*command)
 
 
+@pytest.mark.parametrize("option", [["--kind", "other"], ["--contains", "x"], ["--all"], ["--rate", "5"]], ids=" ".join)
+def test_ids_beside_what_would_not_count_are_refused_and_nothing_goes(store, ulak, option):
+    buried, _ = store
+    with pytest.raises(Invalid, match="without a filter, --all or --rate"):
+        ulak("dead", "redrive", *buried, *option)
+    assert len(ulak("dead", "list", "--json")["dead"]) == 2
+
+
 @pytest.mark.parametrize("verb", ["result", "cancel"])
 @pytest.mark.parametrize("identifier", ["", ".."])
 def test_a_task_without_an_id_is_no_route(store, ulak, verb, identifier):

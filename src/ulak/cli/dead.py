@@ -106,9 +106,11 @@ async def redrive(
     rate: Annotated[float | None, typer.Option(help="So many a second.", min=0.001)] = None,
 ) -> Shown:
     """Send dead letters again: the ones named, or all that fit."""
+    wanted = _filter(kind, error_class, contains, died_before, died_after)
+    if identifiers and (wanted or everything or rate is not None):
+        raise Invalid("ids say which to send, and they go at once: give them without a filter, --all or --rate")
     if identifiers:
         return await send_again(desk, identifiers, dry_run=dry_run)
-    wanted = _filter(kind, error_class, contains, died_before, died_after)
     if not wanted and not everything:
         raise Invalid("name dead letters by their ids or by a filter, such as --kind, or give --all")
     body = {**wanted, "all": everything, "dryRun": dry_run}

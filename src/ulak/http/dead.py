@@ -131,9 +131,9 @@ def _router(ulak: Ulak, slow: SlowRedrive) -> APIRouter:
 
         With a rate the answer comes first. One such redrive goes at a time; another meanwhile is a conflict.
         """
+        wanted = _wanted(asked)
         if asked.ids:
             return await _redrive_ids(ulak, [number(one, "dead letter") for one in asked.ids], dry_run=asked.dry_run)
-        wanted = _wanted(asked)
         matched, first = await _count(ulak, wanted)
         if asked.dry_run:
             return RedriveView(matched=matched, redriven=0, ids=list(map(str, first)))
@@ -159,7 +159,12 @@ def _router(ulak: Ulak, slow: SlowRedrive) -> APIRouter:
 
 def _wanted(asked: RedriveRequest) -> Filter:
     wanted = Filter(asked.kind, asked.error_class, asked.contains, asked.died_before, asked.died_after)
-    if wanted == Filter() and not asked.all:
+    if asked.ids and (wanted != Filter() or asked.all or asked.rate_per_second is not None):
+        raise Invalid(
+            'ids say which to send, and they go at once: give them without a filter, "all" or a rate',
+            fields=[("ids", "can't be given beside a filter, all or ratePerSecond")],
+        )
+    if wanted == Filter() and not (asked.ids or asked.all):
         raise Invalid('give ids, a filter, or "all": true', fields=[("ids", "is missing")])
     return wanted
 
