@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.api.serving import serving, with_deaths
+from ulak.clock import SystemClock
 from ulak.http import gauges, meter
 from ulak.spine import telemetry
 
@@ -51,6 +52,19 @@ async def test_depth_age_and_utilisation_are_shown_by_kind():
     assert values(text, "ulak_capacity") == {'pool="mail"': 4}
     assert values(text, "ulak_utilisation") == {'pool="mail"': 0.5}
     assert 'kind="mail"' in values(text, "ulak_oldest_job_age_seconds")
+
+
+async def test_ages_do_not_depend_on_what_time_this_machine_thinks_it_is():
+    class Ahead(SystemClock):
+        def now(self):
+            return super().now() + 300_000
+
+    async with serving(work=False) as served:
+        served.ulak.clock = Ahead()  # the store goes on by its own
+        await served.enqueue()
+        text = (await served.get("/metrics")).text
+    assert 0 <= values(text, "ulak_oldest_job_age_seconds")['kind="mail"'] < 60
+    assert 0 <= values(text, "ulak_sample_age_seconds")[""] < 60
 
 
 async def test_what_was_accepted_is_accounted_for_through_death_and_redrive():

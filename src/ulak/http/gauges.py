@@ -88,7 +88,7 @@ class Sampler(Collector):
     def __init__(self, ulak: Ulak) -> None:
         self._ulak = ulak
         self._sample = Sample()
-        self._not_before = float("-inf")
+        self._taken = self._not_before = float("-inf")
         self._lock = asyncio.Lock()
 
     async def refresh(self) -> None:
@@ -112,6 +112,7 @@ class Sampler(Collector):
     async def _take(self) -> Sample:
         try:
             self._sample = await self._ulak.store.read(take_sample)
+            self._taken = self._ulak.clock.monotonic()
         finally:
             self._not_before = self._ulak.clock.monotonic() + PAUSE_SECONDS
         return self._sample
@@ -124,21 +125,23 @@ class Sampler(Collector):
         return families.values()
 
     def _points(self) -> Iterator[Point]:
-        sample, now = self._sample, self._ulak.clock.now()
+        sample, age = self._sample, self._ulak.clock.monotonic() - self._taken
         for (kind, state), number in sorted(sample.live.items()):
             yield "ulak_jobs", {"kind": kind, "state": state}, number
         for kind in sample.kinds():
-            yield from self._of_kind(sample, kind, now)
+            yield from self._of_kind(sample, kind, age)
         yield from _of_notify(sample)
         for breaker in sample.breakers:
             yield "ulak_breaker_open", {"destination": mask_text(breaker.destination), "state": breaker.state}, 1
-        yield "ulak_sample_age_seconds", {}, max(now - sample.taken_at, 0) / 1000
+        yield "ulak_sample_age_seconds", {}, age
         yield from self._of_store(sample)
 
-    def _of_kind(self, sample: Sample, kind: str, now: int) -> Iterator[Point]:
+    def _of_kind(self, sample: Sample, kind: str, age: float) -> Iterator[Point]:
+        """All instants are of the store's clock, and this machine's may differ: it tells only how much time passed."""
         label = {"kind": kind}
         if kind in sample.oldest_at:
-            yield "ulak_oldest_job_age_seconds", label, max(now - sample.oldest_at[kind], 0) / 1000
+            waited = (sample.taken_at - sample.oldest_at[kind]) / 1000 + age
+            yield "ulak_oldest_job_age_seconds", label, max(waited, 0.0)
         yield "ulak_conservation_difference", label, sample.difference(kind)
 
     def _of_store(self, sample: Sample) -> Iterator[Point]:
