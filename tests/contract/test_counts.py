@@ -23,6 +23,18 @@ async def test_every_state_is_counted_with_its_oldest(bench: Bench):
     ]
 
 
+async def test_what_was_put_off_waits_from_its_due_time_on_whatever_its_state(bench: Bench):
+    due_at = bench.clock.now() + 60_000
+    await bench.offer(*[bench.row(kind, key=kind, due_at=due_at) for kind in ("mail", "sms", "order", "order")])
+    bench.clock.advance(90)
+    await bench.promote_due()
+    await bench.claim("sms")
+    rows = await bench.store.read(lambda tx: tx.all(sql.count_waiting))
+    assert sorted(map(tuple, rows)) == [
+        ("mail", 0, 1, due_at), ("order", 0, 1, due_at), ("order", 3, 1, due_at), ("sms", 2, 1, due_at),
+    ]  # fmt: skip
+
+
 async def test_each_state_is_counted_along_its_own_index(opened):
     async with opened("memory:") as bench:
         plan = await bench.store.read(

@@ -27,7 +27,7 @@ PAUSE_SECONDS = 3.0
 
 GAUGES = {
     "ulak_jobs": "Unfinished jobs, by kind and state.",
-    "ulak_oldest_job_age_seconds": "Age of the oldest unfinished job; a deferred one counts from its due time.",
+    "ulak_oldest_job_age_seconds": "Age of the oldest unfinished job; one that was put off counts from its due time.",
     "ulak_capacity": "Most unfinished jobs of a pool: a kind, or kinds that share a bound.",
     "ulak_utilisation": "Unfinished jobs of a pool as a part of its capacity, 0 to 1.",
     "ulak_conservation_difference": "Accepted jobs that are neither unfinished nor finished; other than 0 is a defect.",

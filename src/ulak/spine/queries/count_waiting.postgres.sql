@@ -1,1 +1,1 @@
-SELECT kind, state, count(*), min(CASE WHEN state = 1 THEN due_at ELSE accepted_at END) FROM job GROUP BY kind, state
+SELECT kind, state, count(*), min(GREATEST(accepted_at, due_at)) FROM job GROUP BY kind, state

@@ -1,6 +1,7 @@
 -- Each state along its own index, in which rows of a kind need no sorting: a walk over the table takes more than twice as
--- long with a large backlog. Of a level of ready jobs the oldest has the lowest id.
-SELECT level.kind, 0, sum(number), min(accepted_at)
+-- long with a large backlog. Of a level of ready jobs the one with the lowest id, which goes first, stands for all: if it was
+-- put off, another may wait for longer, and none is said to wait for longer than it does.
+SELECT level.kind, 0, sum(number), min(max(accepted_at, due_at))
 FROM (
   SELECT kind, count(*) AS number, min(id) AS oldest FROM job INDEXED BY job_ready WHERE state = 0 GROUP BY kind, prio
 ) AS level CROSS JOIN job ON job.id = level.oldest
@@ -8,8 +9,8 @@ GROUP BY level.kind
 UNION ALL
 SELECT kind, 1, count(*), min(due_at) FROM job INDEXED BY job_due WHERE state = 1 GROUP BY kind
 UNION ALL
-SELECT kind, 2, count(*), min(accepted_at) FROM job INDEXED BY job_owner WHERE state = 2 GROUP BY kind
+SELECT kind, 2, count(*), min(max(accepted_at, due_at)) FROM job INDEXED BY job_owner WHERE state = 2 GROUP BY kind
 UNION ALL
-SELECT kind, 3, count(*), min(accepted_at) FROM job INDEXED BY job_behind WHERE state = 3 GROUP BY kind
+SELECT kind, 3, count(*), min(max(accepted_at, due_at)) FROM job INDEXED BY job_behind WHERE state = 3 GROUP BY kind
 UNION ALL
-SELECT kind, 4, count(*), min(accepted_at) FROM job INDEXED BY job_suspect WHERE state = 4 GROUP BY kind
+SELECT kind, 4, count(*), min(max(accepted_at, due_at)) FROM job INDEXED BY job_suspect WHERE state = 4 GROUP BY kind
