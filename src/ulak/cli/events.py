@@ -27,7 +27,7 @@ async def events(
     page = await desk.ask("GET", "/api/events", {"after": after, "limit": limit})
     while follow:
         _print(page["events"])
-        if len(page["events"]) < limit:
+        if not page["events"]:  # a page may be short while there is more
             await asyncio.sleep(PAUSE_SECONDS)
         page = await desk.ask("GET", "/api/events", {"after": page["after"], "limit": limit})
     return page, lines(*map(_line, page["events"]))

@@ -29,7 +29,7 @@ LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", pattern=r"^[0-
 
 
 class EventPage(View):
-    """In commit order. `after` is where the next page starts.
+    """In commit order. `after` is where the next page starts. A page may be short; only an empty one is the end.
 
     Events before `oldest` were pruned: what lay between your cursor and it is gone.
     """
