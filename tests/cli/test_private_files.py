@@ -39,8 +39,8 @@ def test_a_new_store_is_its_owners_alone(folder):
     assert asyncio.run(modes_while_open(folder)) == {0o600}
 
 
-def test_a_store_that_migrate_makes_is_its_owners_alone(folder, ulak):
-    ulak("db", "migrate")
+def test_a_store_that_a_command_makes_is_its_owners_alone(folder, ulak):
+    ulak("keys", "create", "ops", "--scope", "admin")
     assert mode(folder / "ulak.db") == 0o600
 
 
@@ -58,7 +58,7 @@ async def test_a_store_is_one_by_whatever_link_it_is_called(folder):
 
 
 def test_the_mode_of_a_store_that_is_there_is_left_alone(folder, ulak):
-    ulak("db", "migrate")
+    ulak("keys", "create", "ops", "--scope", "admin")
     (folder / "ulak.db").chmod(0o640)
     assert asyncio.run(modes_while_open(folder)) == {0o640}
     ulak("db", "backup", "backup.db")
@@ -67,7 +67,7 @@ def test_the_mode_of_a_store_that_is_there_is_left_alone(folder, ulak):
 
 
 def test_a_backup_and_what_is_restored_from_it_are_their_owners_alone(folder, ulak):
-    ulak("db", "migrate")
+    ulak("keys", "create", "ops", "--scope", "admin")
     ulak("db", "backup", "backup.db")
     assert mode(folder / "backup.db") == 0o600
     (folder / "backup.db").chmod(0o644)  # as if it came from another machine

@@ -22,7 +22,7 @@ from ulak.stores.sqlite_session import open_writer, opening
 
 
 def require_store(database: Path) -> None:
-    """For commands that only look: a store that is not there is a wrong address more often than a new beginning."""
+    """For commands that make none: a store that is not there is a wrong address more often than a new beginning."""
     try:
         found = database.stat()
     except FileNotFoundError:
@@ -38,6 +38,7 @@ def migrate_store(settings: Settings) -> list[int]:
     now = SystemClock().now()
     database = file_of(settings.store)
     if database is not None:
+        require_store(database)
         keep_off_foreign(database)
         with opening(database), locked(database), contextlib.closing(open_writer(database)) as connection:
             return migrate_sqlite(connection, now)
