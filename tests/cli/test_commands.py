@@ -8,6 +8,7 @@ import pytest
 
 from ulak import Permanent, Ulak
 from ulak.errors import Error, Invalid, Unavailable
+from ulak.spine.breaker import Breaker, save_breakers
 from ulak.testing import drain
 
 STORE = "sqlite:///ulak.db"
@@ -140,6 +141,19 @@ def test_breakers_are_listed_and_a_missing_one_is_told(store, ulak):
     with pytest.raises(Error, match="no open breaker"):
         ulak("breakers", "reset", "https://down.example")
     assert ulak("breakers", "reset", "--all", "--json") == {"reset": 0}
+
+
+@pytest.mark.parametrize("destination", ["shop-a", "warehouse0000001", "https://a.example"])
+def test_a_breaker_is_reset_by_its_destination_or_its_id_whatever_they_look_like(ulak, destination):
+    for named in ("destination", "id"):
+        asyncio.run(broken(destination))
+        (listed,) = ulak("breakers", "list", "--json")["breakers"]
+        assert ulak("breakers", "reset", listed[named], "--json") == {"reset": 1}
+
+
+async def broken(destination):
+    async with Ulak(STORE, work=False) as made:
+        await made.store.write(save_breakers, [Breaker(destination, "open", 10, 1, made.clock.now() + 60_000)])
 
 
 def test_a_server_that_is_not_there_is_told(ulak):

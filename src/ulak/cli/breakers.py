@@ -9,6 +9,8 @@ import typer
 from ulak.cli.command import Desk, Shown, asks, lines, table
 from ulak.errors import Invalid
 
+ID_LETTERS = 16
+
 breakers = typer.Typer(help="Look at circuit breakers and reset them.", no_args_is_help=True)
 
 
@@ -32,6 +34,7 @@ async def reset(
     """Close a breaker, so that its destination is tried at once."""
     if which is None and not everything:
         raise Invalid("name a breaker by its id or its destination, or give --all; see: ulak breakers list")
-    named = {} if which is None else {"id": which} if len(which) == 16 and which.isalnum() else {"destination": which}
+    # What looks like an id may be a destination all the same, so it is asked for as both.
+    named = {"id": which if which is not None and len(which) == ID_LETTERS else None, "destination": which}
     answer = await desk.ask("POST", "/api/breakers/reset", body={**named, "all": everything})
     return answer, lines(f"{answer['reset']} closed.")
