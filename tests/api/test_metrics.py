@@ -11,6 +11,7 @@ from tests.api.serving import serving, with_deaths
 from ulak.clock import SystemClock
 from ulak.http import gauges, meter
 from ulak.spine import telemetry
+from ulak.spine.breaker import Breaker, save_breakers
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text(encoding="utf-8")
 NAMES = [
@@ -104,9 +105,16 @@ async def test_requests_are_counted_by_route_and_not_by_path():
     assert values(text, "ulak_http_requests_in_progress") == {"": 1}
 
 
-async def test_an_open_breaker_is_shown_and_reset():
-    from ulak.spine.breaker import Breaker, save_breakers
+async def test_breakers_that_are_masked_alike_are_one_series():
+    async with serving(work=False) as served:
+        until_at = served.ulak.clock.now() + 60_000
+        broken = [Breaker(f"https://{name}:secret@down.example", "open", 10, 1, until_at) for name in "ab"]
+        await served.ulak.store.write(save_breakers, broken)
+        text = (await served.get("/metrics")).text
+    assert re.findall(r"^ulak_breaker_open\{.*\} (\S+)$", text, re.MULTILINE) == ["2.0"]
 
+
+async def test_an_open_breaker_is_shown_and_reset():
     async with serving(work=False) as served:
         broken = Breaker("https://down.example", "open", 10, 1, served.ulak.clock.now() + 60_000)
         served.ulak.loops.breakers.load([broken])
