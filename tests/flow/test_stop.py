@@ -161,7 +161,7 @@ async def test_nothing_new_is_accepted_after_a_stop_and_who_stood_in_line_is_tol
     ulak = make(spine={"capacity": 1})
     await ulak.open()
     await ulak.enqueue("mail.send")
-    waiting = asyncio.create_task(ulak.put("mail.send"))
+    waiting = asyncio.create_task(ulak.put(NewJob("mail.send")))
     await asyncio.sleep(0)
     await ulak.close()
     with pytest.raises(Unavailable, match=r"stopping|not open|closed"):

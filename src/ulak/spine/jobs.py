@@ -106,7 +106,8 @@ def _timeline(
     detail: str | None,
 ) -> tuple[Entry, ...]:
     entries = [Entry(accepted_at, Word.ACCEPTED, 0)]
-    for line in (note or "").split("\n")[:-1]:  # not splitlines: a reason may hold what that takes for the end of a line
+    # Not splitlines: a reason may hold what that takes for the end of a line.
+    for line in (note or "").split("\n")[:-1]:
         millis, said, number, more = codec.decode(line)
         if "started_at" in more:
             entries.append(Entry(to_datetime(more.pop("started_at")), Word.STARTED, number))

@@ -34,7 +34,7 @@ def rescue(tx: Tx, lost: Lost) -> Counter[str]:
     tx.lock_keys(sorted({row[3] for row in rows if row[3] is not None}))
     if tx.shared:
         if tx.all(sql.hold_owner, id=lost.owner, now=tx.now):
-            return 0  # it was slow, and lives
+            return Counter()  # it was slow, and lives
         rows = tx.all(sql.lock_owned, owner=lost.owner, ids=[row[0] for row in rows])
     doubt(tx, [(row[0], row[2], row[4], row[8]) for row in rows], deaths=1, owner=lost.owner)
     suspects = []

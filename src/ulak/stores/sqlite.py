@@ -50,7 +50,7 @@ class SqliteStore:
         pool_of: Callable[[str], str] = str,
     ) -> None:
         self._temporary = tempfile.mkdtemp(prefix="ulak-memory-") if path is None else None
-        # The file itself, whatever link leads to it: what lies beside it, above all its lock, must be one for all names.
+        # The file itself, whatever link leads to it: what lies beside it, its lock above all, is one for all names.
         self.path = Path(os.path.realpath(path or f"{self._temporary}/ulak.db"))
         self.name = "memory:" if path is None else f"sqlite:///{path}"
         self._clock = SteadyClock(clock)
