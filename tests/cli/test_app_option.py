@@ -12,6 +12,7 @@ from ulak.errors import Misconfigured
 
 APP = """
 from ulak import Ulak
+from ulak.settings import load
 ulak = Ulak("memory:")
 number = 7
 def make(settings):
@@ -23,7 +24,7 @@ def stubborn(settings):
 def wrong(settings):
     return settings
 def heedless(settings):
-    return Ulak("memory:")
+    return Ulak("memory:", settings=load(overrides={"channels.email.simulated": False}).settings)
 def bare():
     return ulak
 def refusing(settings):
@@ -108,9 +109,9 @@ def test_a_demo_only_pretends_to_send_mail_whoever_makes_it(name):
 @pytest.mark.parametrize(
     ("name", "told"), [("ulak", "--set and --demo come too late"), ("heedless", "would send real mail in spite of")]
 )
-def test_a_demo_that_would_send_real_mail_is_refused(ulak, name, told):
+def test_a_demo_that_would_send_real_mail_is_refused(name, told):
     with pytest.raises(Misconfigured, match=told):
-        ulak("serve", "--app", f"shop_of_test:{name}", "--demo")
+        find_ulak(f"shop_of_test:{name}", None, None, demo=True)
 
 
 @pytest.mark.parametrize("name", ["ulak", "kept", "remote", "stubborn"])

@@ -143,7 +143,7 @@ def test_breakers_are_listed_and_a_missing_one_is_told(store, ulak):
     assert ulak("breakers", "reset", "--all", "--json") == {"reset": 0}
 
 
-@pytest.mark.parametrize("destination", ["shop-a", "warehouse0000001", "https://a.example"])
+@pytest.mark.parametrize("destination", ["shop-a", "warehouseistanbu", "https://a.example"])
 def test_a_breaker_is_reset_by_its_destination_or_its_id_whatever_they_look_like(ulak, destination):
     for named in ("destination", "id"):
         asyncio.run(broken(destination))

@@ -183,13 +183,19 @@ async def test_a_job_that_the_other_puts_off_before_it_hears_of_a_reset_does_not
     async with both_open(pair):
         pair[1].loops.breakers.failed("shop", policy, clock.now())
         await pair[0].enqueue("hook.send", key="shop")
-        while not await pair[0].store.read(load_breakers):
+        while not await pair[0].store.read(load_breakers) or await put_off(pair[0]) < 1:
             await asyncio.sleep(0.005)
         await asked(build_app(pair[0]), "/api/breakers/reset", b'{"all": true}')
+        while await put_off(pair[0]) < 2:
+            await asyncio.sleep(0.005)
         while not sent.is_set():
             assert clock.monotonic() < 1800
             clock.advance(BREAKERS_SECONDS)
             await asyncio.sleep(0.005)
+
+
+async def put_off(ulak):
+    return (await ulak.jobs.tally())["hook.send"].get("snoozed", 0)
 
 
 async def fails(job):
