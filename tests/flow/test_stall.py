@@ -259,7 +259,7 @@ async def test_nor_if_it_renews_its_lease_between_the_look_and_the_rescue(two_at
     pulse = await other.store.submit(BEAT, beat)
     assert pulse.lost == [one.store.owner]
     await one.loops._rescuer.beat()
-    assert await other.store.submit(RESCUE, Lost(one.store.owner, 3)) == {}
+    assert await other.store.submit(RESCUE, Lost(one.store.owner, 3, presumed=True)) == {}
     assert not await is_taken_for_dead(one)
 
 

@@ -23,6 +23,7 @@ class Lost:
 
     owner: int
     poison_deaths: int
+    presumed: bool = False  # its lease was over when somebody looked, which was in another transaction
 
 
 def rescue(tx: Tx, lost: Lost) -> Counter[str]:
@@ -33,8 +34,8 @@ def rescue(tx: Tx, lost: Lost) -> Counter[str]:
         return Counter()
     tx.lock_keys(sorted({row[3] for row in rows if row[3] is not None}))
     if tx.shared:
-        if tx.all(sql.hold_owner, id=lost.owner, now=tx.now):
-            return Counter()  # it was slow, and lives
+        if lost.presumed and tx.all(sql.hold_owner, id=lost.owner, now=tx.now):
+            return Counter()  # it was slow, and has renewed its lease meanwhile
         rows = tx.all(sql.lock_owned, owner=lost.owner, ids=[row[0] for row in rows])
     doubt(tx, [(row[0], row[2], row[4], row[8]) for row in rows], deaths=1, owner=lost.owner)
     suspects = []

@@ -86,7 +86,7 @@ class Rescuer:
 
     async def _rescue(self, owner: int) -> None:
         rescued = 0
-        while page := await self._store.submit(RESCUE, Lost(owner, self._poison_deaths)):
+        while page := await self._store.submit(RESCUE, Lost(owner, self._poison_deaths, presumed=True)):
             rescued += page.total()
             for kind, number in page.items():
                 self._telemetry.count("jobs_uncertain", kind, number=number)

@@ -298,9 +298,7 @@ def translate(error: Exception) -> Exception:
             "let the owner of the tables do it, or grant the right"
         )
     if isinstance(error, errors.InFailedSqlTransaction):
-        return Invalid(
-            "a statement of this unit failed, and the unit went on; let errors of the database through"
-        )
+        return Invalid("a statement of this unit failed, and the unit went on; let errors of the database through")
     if isinstance(error, errors.ProgramLimitExceeded):
         return Invalid(f"the database can't take this value: {error}")
     if isinstance(error, psycopg.IntegrityError):
