@@ -37,7 +37,7 @@ COLLECT_AFTER = (20_000, 20, 50)
 # For threads that are about to end by themselves, after the stop.
 LAST_SECONDS = 1.0
 
-# Nothing leaves the machine, whatever the settings say.
+# No mail leaves the machine, whatever the settings say.
 DEMO = ("channels.email.simulated=true",)
 
 Until = Callable[[Ulak, asyncio.Event], Awaitable[None]]
