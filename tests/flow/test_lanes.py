@@ -145,6 +145,15 @@ async def test_no_more_blocking_handlers_run_than_there_are_threads(make):
     assert max(most) == 3
 
 
+async def until_given_up(ulak, job, started):
+    """Its thread has begun, and its time is over."""
+    while not started.is_set():
+        await asyncio.sleep(0.001)
+    ulak.clock.advance(6)
+    while (await ulak.jobs.get(job)).status == "running":
+        await asyncio.sleep(0.001)
+
+
 async def test_a_blocking_handler_that_takes_too_long_is_given_up_and_its_late_result_ignored(make):
     ulak = make()
     release, started = threading.Event(), threading.Event()
@@ -159,11 +168,7 @@ async def test_a_blocking_handler_that_takes_too_long_is_given_up_and_its_late_r
 
     async with ulak:
         job = await ulak.enqueue("file.read")
-        while not started.is_set():
-            await asyncio.sleep(0.001)
-        ulak.clock.advance(6)
-        while (await ulak.jobs.get(job)).status == "running":
-            await asyncio.sleep(0.001)
+        await until_given_up(ulak, job, started)
         release.set()
         await advance(ulak, 10)
         record = await ulak.jobs.get(job)
@@ -184,11 +189,7 @@ async def test_a_blocking_handler_that_takes_too_long_is_not_run_again_if_its_jo
 
     async with ulak:
         job = await ulak.enqueue("file.pay", on_uncertain="hold")
-        while not started.is_set():
-            await asyncio.sleep(0.001)
-        ulak.clock.advance(6)
-        while (await ulak.jobs.get(job)).status == "running":
-            await asyncio.sleep(0.001)
+        await until_given_up(ulak, job, started)
         release.set()
         assert await ulak.jobs.find_dead(Filter(error_class="uncertain")) == [job]
         assert ulak.telemetry.counters["jobs_uncertain", "file.pay", ""] == 1
