@@ -4,14 +4,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help setup run test check bench crash format docs lock clean
+.PHONY: help setup run test check bench crash kafka format docs lock clean
 
 help:  ## This list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 setup: $(VENV)/.ready  ## Build .venv from the pins
 
-run: setup  ## Start Ulak on SQLite with simulated channels
+run: $(VENV)/.run-ready  ## Start Ulak on SQLite with a simulated town to watch
 	$(BIN)/ulak serve --demo
 
 test: check  ## All checks, then all tests
@@ -30,6 +30,9 @@ crash: setup  ## Kill real processes 1,000 times and count what was lost
 	$(BIN)/python -m tests.crash
 	$(BIN)/python -m tests.crash_http
 
+kafka: setup  ## The buses' tests on Apache Kafka: needs Java 17 and Maven, or ULAK_TEST_KAFKA=host:port
+	$(BIN)/python -m tests.buses.apache_kafka
+
 format: setup  ## Rewrite the sources in the house's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -37,6 +40,13 @@ format: setup  ## Rewrite the sources in the house's format
 docs: setup  ## Write the generated files again: ulak.default.toml and the settings page
 	$(BIN)/ulak config default > ulak.default.toml
 	$(BIN)/python -c 'from ulak.settings.document import reference; print(reference(), end="")' > docs/reference/settings.md
+
+# What `make run` needs, without the tools of tests and checks.
+$(VENV)/.run-ready: requirements/run.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --progress-bar on --requirement requirements/run.txt
+	$(PIP) install --quiet --no-deps --editable .
+	touch $@
 
 # The stamp is newer than the pins, so a second run has nothing to do here.
 $(VENV)/.ready: requirements/lock.txt pyproject.toml
@@ -52,7 +62,9 @@ $(VENV)/.bench-ready: $(VENV)/.ready requirements/bench.txt
 # bench.txt holds only what the bench adds, so that the peers can't move a version that the tests ran with.
 lock:  ## Resolve anew what pyproject.toml allows and write the pins
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet --editable '.[test]'
+	.venv-lock/bin/python -m pip install --quiet --editable .
+	.venv-lock/bin/python -m pip freeze --exclude-editable > requirements/run.txt
+	.venv-lock/bin/python -m pip install --quiet --constraint requirements/run.txt --editable '.[test]'
 	.venv-lock/bin/python -m pip freeze --exclude-editable > requirements/lock.txt
 	.venv-lock/bin/python -m pip install --quiet --constraint requirements/lock.txt --editable '.[test,bench]'
 	.venv-lock/bin/python -m pip freeze --exclude-editable | grep -vxFf requirements/lock.txt > requirements/bench.txt

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from ulak.compute import ComputeSettings, Engine, TaskType
+from ulak.compute import Engine, EngineOptions, TaskType
 
 if TYPE_CHECKING:
     from bench.figure import Bench, Row
@@ -41,9 +41,9 @@ def work(number: int) -> int:
 def chaos(tasks: int, kills: int, seed: int = 1) -> Report:
     """Each number must come back exactly once; a task may be retried without end, since its killers are ours."""
     chance, over, hits = random.Random(seed), threading.Event(), Counter()
-    settings = ComputeSettings(cpu_workers=2, io_workers=2, io_threads=4, stopped_seconds=0.05, spare_workers=2)
+    options = EngineOptions(cpu_workers=2, io_workers=2, io_threads=4, stopped_seconds=0.05, spare_workers=2)
     began = time.perf_counter()
-    with Engine(settings) as engine:
+    with Engine(options) as engine:
         killer = threading.Thread(target=_attack, args=(engine, over, kills, chance, hits))
         killer.start()
         seen = Counter(_run_all(engine, tasks, over, hits, kills))

@@ -75,7 +75,7 @@ def in_worker(path: str) -> dict[str, float]:
 
     The file is looked at for every run, as for tasks that come one by one; tasks that come together share a look.
     """
-    from ulak.compute.script import Scripts
+    from ulak.compute.worker.script import Scripts
 
     scripts = Scripts("cpu-0", str(pathlib.Path(path).parent), 65536, alone=True)
     import pickle

@@ -17,16 +17,18 @@ from pydantic import BaseModel
 
 from bench.child import CONTEXT
 from ulak import Ulak
+from ulak.access.keys import keep_key, make_key
+from ulak.channels.channel import NotificationType
 from ulak.cli.process import spare_the_collector
 from ulak.http.app import Door, build_app
-from ulak.http.hot import HotRoute, Receive, Scope, Send, read_body, reply
-from ulak.http.keys import keep_key, make_key
+from ulak.http.hot_routes import HotRoute, Receive, Scope, Send, read_body, reply
 from ulak.http.server import listen, listening
 from ulak.notify.service import decode_request
 from ulak.settings import Settings
 
 CAPACITY = 10_000_000
 NOOP = "/bench/noop"
+_TYPES = frozenset(NotificationType)
 _ANSWER = (
     b'{"id":"00000000-0000-8000-8000-000000000000","status":"ACCEPTED",'
     b'"message":"Notification submitted for processing","submittedAt":"2024-01-15T10:30:00Z"}'
@@ -79,7 +81,7 @@ async def _serve(pipe: Connection, ulak: Ulak) -> None:
 
 def _add_noop(door: Door) -> None:
     async def noop(_: Scope, receive: Receive, send: Send, __: Any) -> int:
-        decode_request(await read_body(receive))
+        decode_request(await read_body(receive), _TYPES)
         return await reply(send, 202, _ANSWER)
 
     route = HotRoute("POST", NOOP, noop, "notify", "", None, None)

@@ -32,9 +32,9 @@ from bench.load import (
 from bench.postgres_server import refresh_statistics, settle_down
 from ulak import Job, NewJob, Ulak
 from ulak.cli.process import spare_the_collector
-from ulak.spine.claim import Claimed, Claimer, Demand, Want
-from ulak.spine.store import Line, Tx, Verb
-from ulak.stores.postgres_tx import PostgresTx
+from ulak.spine.store import Tx, Verb, WriterQueue
+from ulak.spine.units.claim import Claimed, ClaimVerbs, Demand, Want
+from ulak.stores.postgres.tx import PostgresTx
 
 KIND = "bench.send"
 PROBE = "bench.probe"
@@ -133,7 +133,7 @@ def claim(place: str, waiting: int, claims: int) -> list[tuple[float, float]]:
             settle_down(place)
         ulak = _ulak(place, work=False)
         _handle(ulak, lambda: None)
-        claimer, inside, took = Claimer(), [], []
+        claimer, inside, took = ClaimVerbs(), [], []
 
         def timed(tx: Tx, demands: list[Demand]) -> list[Claimed]:
             if isinstance(tx, PostgresTx):
@@ -143,7 +143,7 @@ def claim(place: str, waiting: int, claims: int) -> list[tuple[float, float]]:
             inside.append(_ms_since(begins))
             return claimed
 
-        verb = Verb(Line.CLAIM, timed)
+        verb = Verb(WriterQueue.CLAIM, timed)
         async with ulak:
             for number in range(claims):
                 if number % CLAIMS_PER_SECOND == 0:

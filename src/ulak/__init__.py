@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from ulak.app import Ulak
+import importlib
+import typing
+
 from ulak.backoff import Backoff
-from ulak.blocking import BlockingUlak
 from ulak.errors import (
     Conflict,
     CutOff,
     Duplicate,
     Error,
+    Gone,
     IllegalTransition,
     Invalid,
     Misconfigured,
@@ -22,7 +24,11 @@ from ulak.errors import (
 )
 from ulak.spine.breaker import BreakerPolicy
 from ulak.spine.job import Job, NewJob, Priority
-from ulak.spine.outcome import Cancel, Done, Retry, Snooze
+from ulak.spine.outcome import Cancel, Dead, Done, Retry, Snooze
+
+if typing.TYPE_CHECKING:
+    from ulak.app import Ulak
+    from ulak.blocking import BlockingUlak
 
 __all__ = [
     "Backoff",
@@ -31,9 +37,11 @@ __all__ = [
     "Cancel",
     "Conflict",
     "CutOff",
+    "Dead",
     "Done",
     "Duplicate",
     "Error",
+    "Gone",
     "IllegalTransition",
     "Invalid",
     "Job",
@@ -50,3 +58,12 @@ __all__ = [
     "Ulak",
     "Unavailable",
 ]
+
+# Imported when first asked for: whoever imports only errors and outcomes does not pay for the whole service.
+_LAZY = {"BlockingUlak": "ulak.blocking", "Ulak": "ulak.app"}
+
+
+def __getattr__(name: str) -> typing.Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LAZY[name]), name)

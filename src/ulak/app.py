@@ -3,52 +3,68 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import structlog
 
+from ulak.actions.service import Actions
 from ulak.backoff import Backoff
+from ulak.buses.runner import BusRunner
+from ulak.changes.service import Changes
+from ulak.channels.channel import Channel
+from ulak.channels.message import NewMessage
+from ulak.channels.registry import Registry, make_registry
 from ulak.clock import Clock, SystemClock
-from ulak.compute.cpus import usable_cpus
+from ulak.compute.pool.cpus import usable_cpus
 from ulak.compute.service import Compute
+from ulak.dispatch.service import Dispatch
+from ulak.enqueuer import Enqueuer
 from ulak.errors import Conflict, Error, Invalid, Unavailable
 from ulak.notify.service import Notify
-from ulak.rooms import ComputeRoom, NotifyRoom, compute_room, notify_room
+from ulak.rooms import LINES, Rooms
 from ulak.settings import Settings, load
+from ulak.spine.audit import AuditLog
 from ulak.spine.breaker import BreakerPolicy
-from ulak.spine.cron import CronEntry
-from ulak.spine.enqueue import ENQUEUE_ONE, Full
-from ulak.spine.form import is_number, to_row, to_rows
 from ulak.spine.handler import Handler, Handlers, LaneName, Policy
-from ulak.spine.job import NewJob, OnUncertain, Priority
 from ulak.spine.jobs import Jobs
-from ulak.spine.lane import Lane, ThreadLane
-from ulak.spine.loop import Loops
-from ulak.spine.pruner import Ages
+from ulak.spine.kinds import Kinds
+from ulak.spine.lane import Lane
+from ulak.spine.loops.loops import Loops
+from ulak.spine.loops.runners import ThreadLane
+from ulak.spine.loops.sampler import Sampler
+from ulak.spine.loops.steering import check_patterns
+from ulak.spine.loops.worker import StopReport
+from ulak.spine.redriver import Redriver
+from ulak.spine.room import Room
 from ulak.spine.store import Store, Tx, closing_seconds
 from ulak.spine.telemetry import Telemetry
-from ulak.spine.worker import StopReport
+from ulak.spine.units.cron import CronEntry
+from ulak.spine.units.prune import Ages
+from ulak.spine.units.sample import Sample
 from ulak.stores.open import make_store
 
 log = structlog.get_logger("ulak")
 
-P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _millis(days: float) -> int:
-    return round(days * 86_400_000)
+def _open(part: R | None) -> R:
+    if part is None:
+        raise Unavailable("this Ulak is not open; use it inside `async with`")
+    return part
 
 
-class Ulak:
-    """A courier. Use it inside `async with`; two of them can live in one process."""
+class Ulak(Enqueuer):
+    """A courier. Use it inside `async with`; two of them can live in one process.
+
+    `work` says which kinds this process serves: all that have a handler, none, or those that fit `["notify.*"]`.
+    """
 
     def __init__(
         self,
@@ -56,21 +72,29 @@ class Ulak:
         *,
         settings: Settings | None = None,
         clock: Clock | None = None,
-        work: bool = True,
+        work: bool | Sequence[str] = True,
+        channels: Sequence[Channel] = (),
     ) -> None:
         self.settings = settings or load(overrides={} if store is None else {"store": store}).settings
         self.clock = clock or SystemClock()
         self.handlers = Handlers()
         self.telemetry = Telemetry()
+        self.bus = BusRunner(self)
+        self.telemetry.gauges(self.bus.gauges)
         self.address = store or self.settings.store
-        self._work = work
+        self.works = bool(work)
+        self._served = None if isinstance(work, bool) else check_patterns(work)
+        self.thread_context: AbstractContextManager[None] = contextlib.nullcontext()  # around each handler on a thread
+        self._own_channels = tuple(channels)
         self._crons: list[CronEntry] = []
         self._own_lanes: dict[str, Lane] = {}
         self._lanes: dict[str, Lane] = {}
         self._store: Store | None = None
         self._loops: Loops | None = None
-        self._room: NotifyRoom | None = None
-        self._compute: ComputeRoom | None = None
+        self._sampler: Sampler | None = None
+        self._redriver: Redriver | None = None
+        self._channels: Registry | None = None
+        self._rooms: Rooms | None = None
         self.stop_report: StopReport | None = None
 
     # Declaring
@@ -89,7 +113,6 @@ class Ulak:
         admission: Policy = "block",
         wait_seconds: float = 5.0,
         breaker: BreakerPolicy | None = None,
-        pool: str | None = None,
     ) -> Callable[[F], F]:
         """Register the function that runs a job kind."""
         if not isinstance(kind, str):
@@ -113,7 +136,6 @@ class Ulak:
                     admission,
                     wait_seconds,
                     breaker,
-                    pool,
                 )
             )
             return call
@@ -125,9 +147,16 @@ class Ulak:
         self._not_open("a cron entry")
         entry = CronEntry(name, expression, kind, payload, time_zone)
         entry.check(self.clock.now())  # a mistake is told now, not at the first firing
-        if any(known.name == name for known in self._crons):
-            raise Conflict(f"there is a cron entry {name} already; names are unique")
+        self._add_cron(entry)
+
+    def _add_cron(self, entry: CronEntry) -> None:
+        if any(known.name == entry.name for known in self._crons):
+            raise Conflict(f"there is a cron entry {entry.name} already; names are unique")
         self._crons.append(entry)
+
+    @property
+    def cron_entries(self) -> tuple[CronEntry, ...]:
+        return tuple(self._crons)
 
     def use_lane(self, name: LaneName, lane: Lane) -> None:
         """Run the handlers of a lane elsewhere. It is closed with this Ulak, and used again if that is opened again."""
@@ -135,6 +164,11 @@ class Ulak:
         if name not in {"thread", "process"}:
             raise Invalid(f"no lane {name!r:.50} can be filled; there are: thread, process")
         self._own_lanes[name] = lane
+
+    def serve_only(self, patterns: Sequence[str]) -> None:
+        """Serve the kinds that fit a pattern (`notify.*`) and no others."""
+        self._not_open("the kinds that are served")
+        self.works, self._served = True, check_patterns(patterns)
 
     def _not_open(self, what: str) -> None:
         if self._store is not None:
@@ -154,12 +188,12 @@ class Ulak:
     async def open(self) -> None:
         if self._store is not None:
             raise Conflict("this Ulak is open already; open it once, or make another one")
-        if self._room is None or self._compute is None:
-            self._room, self._compute = notify_room(self), compute_room(self)
+        rooms = self.rooms
         spine, worker = self.settings.spine, self.settings.worker
         capacity = partial(self.handlers.capacity_of, usual=spine.capacity)
-        store = make_store(self.address, self.clock, capacity, spine, self.handlers.pool_of, works=self._work)
-        self._lanes = {"thread": ThreadLane(worker.threads), "process": self._compute.lane, **self._own_lanes}
+        store = make_store(self.address, self.clock, capacity, spine, lines=LINES)
+        lanes = {name: lane for room in rooms for name, lane in room.lanes.items()}
+        self._lanes = {"thread": ThreadLane(worker.threads, self.thread_context), **lanes, **self._own_lanes}
         loops = Loops(
             store,
             self.handlers,
@@ -172,13 +206,21 @@ class Ulak:
             lease_seconds=spine.lease_seconds,
             poison_deaths=spine.poison_deaths,
             crons=self._crons,
-            prunes=self._room.prunes,
-            ages=Ages(*map(_millis, (spine.history_days, spine.events_days, spine.dead_days))),
+            prunes={name: prune for room in rooms for name, prune in room.prunes.items()},
+            ages=Ages.of_days(spine.history_days, spine.events_days, spine.dead_days, spine.followed_days),
+            served=self._served,
         )
+        if self.works and (crowding := self.handlers.crowding(worker.concurrency)) is not None:
+            log.warning("kinds_crowded", note=crowding)
         await store.open(loops)
-        self._store, self._loops = store, loops
+        self._store, self._loops, self._sampler = store, loops, Sampler(store)
+        self._redriver = Redriver(self.jobs)
         try:
-            await loops.start(work=self._work)
+            for room in rooms:
+                await room.start()
+            if self.works:
+                await self.bus.start()
+            await loops.start(work=self.works)
         except BaseException:
             await self.close()
             raise
@@ -188,26 +230,31 @@ class Ulak:
         if self._store is None or self._loops is None:
             return None
         worker, began = self.settings.worker, self.clock.monotonic()
+        self.redriver.cancel()
+        await self.bus.stop()
         report = await self._loops.stop(worker.stop_grace_seconds, worker.stop_cancel_seconds)
         for lane in self._lanes.values():
             lane.close()
-        if self._room is not None:
-            await self._room.registry.close()
+        await self._close_rooms()
+        await self.channels.close()
         await self._say_what_is_lost()
         left = began + worker.stop_grace_seconds + worker.stop_cancel_seconds - self.clock.monotonic()
         if not await self._store.close(closing_seconds(self._store, left)):
             log.error("store_stuck", note="it did not answer in time; what was under way there has an unknown outcome")
             report = replace(report, stuck=True)
-        self._store = self._loops = None
+        self._store = self._loops = self._sampler = self._redriver = None
         self.stop_report = report
-        log.info(
-            "stopped",
-            finished=report.finished,
-            released=report.released,
-            cancelled=report.cancelled,
-            left=len(report.left),
-        )
+        counts = {name: getattr(report, name) for name in ("finished", "released", "cancelled")}
+        log.info("stopped", **counts, left=len(report.left))
         return report
+
+    async def _close_rooms(self) -> None:
+        """One that fails must not keep the store from being closed."""
+        for room in self.rooms:
+            try:
+                await room.close()
+            except Exception:
+                log.exception("room_not_closed", room=room.name)
 
     async def _say_what_is_lost(self) -> None:
         """A store in memory forgets what waits: say so, with a count."""
@@ -221,102 +268,90 @@ class Ulak:
 
     @property
     def store(self) -> Store:
-        if self._store is None:
-            raise Unavailable("this Ulak is not open; use it inside `async with`")
-        return self._store
+        return _open(self._store)
 
     @property
     def loops(self) -> Loops:
-        if self._loops is None:
-            raise Unavailable("this Ulak is not open; use it inside `async with`")
-        return self._loops
+        return _open(self._loops)
 
     @property
     def jobs(self) -> Jobs:
         return Jobs(self.store, self.store.clock)
 
     @property
+    def kinds(self) -> Kinds:
+        return Kinds(self.store, self.handlers, self.loops)
+
+    @property
+    def audit(self) -> AuditLog:
+        return AuditLog(self.store)
+
+    @property
+    def redriver(self) -> Redriver:
+        return _open(self._redriver)
+
+    @property
+    def sampler(self) -> Sampler:
+        return _open(self._sampler)
+
+    @property
+    def sample(self) -> Sample:
+        return self.sampler.last
+
+    @property
+    def channels(self) -> Registry:
+        if self._channels is None:
+            self._channels = make_registry(self, self._own_channels)
+        return self._channels
+
+    # Rooms
+
+    @property
+    def rooms(self) -> Rooms:
+        """Made when first asked for, at the opening as a rule, and used again if this Ulak is opened again."""
+        if self._rooms is None:
+            self._rooms = Rooms(self)
+            for room in self._rooms:
+                self._furnish(room)
+        return self._rooms
+
+    def _furnish(self, room: Room[Any]) -> None:
+        for handler in room.handlers:
+            self.handlers.add(handler)
+        for entry in room.crons:
+            self._add_cron(entry)
+        self.telemetry.gauges(room.gauges)
+        if "requests" in room.ports:
+            self.bus.accept_from(*room.ports["requests"]())
+
+    @property
     def notify(self) -> Notify:
-        if self._room is None:
-            raise Unavailable("this Ulak is not open; use it inside `async with`")
-        return self._room.service
+        return self.rooms.notify.service
+
+    @property
+    def actions(self) -> Actions:
+        return self.rooms.actions.service
 
     @property
     def compute(self) -> Compute:
-        if self._compute is None:
-            raise Unavailable("this Ulak is not open; use it inside `async with`")
-        return self._compute.service
+        return self.rooms.compute.service
 
-    # Enqueuing
+    @property
+    def dispatch(self) -> Dispatch:
+        return self.rooms.dispatch.service
 
-    async def enqueue(
-        self,
-        kind: str,
-        payload: Any = None,
-        *,
-        priority: Priority = Priority.NORMAL,
-        key: str | None = None,
-        slots: int = 1,
-        delay_seconds: float | None = None,
-        due_at: datetime | None = None,
-        expires_at: datetime | None = None,
-        unique_key: str | None = None,
-        continuation: str | None = None,
-        on_uncertain: OnUncertain = "resend",
-        connection: Any = None,
-    ) -> int:
-        """Accept a job durably and answer its id. At the kind's bound: wait or refuse, by its policy.
+    @property
+    def changes(self) -> Changes:
+        return self.rooms.changes.service
 
-        With `connection` (PostgreSQL), the job joins the caller's open transaction and exists when that commits.
-        """
-        job = NewJob(
-            kind,
-            payload,
-            priority,
-            key,
-            slots,
-            delay_seconds,
-            due_at,
-            expires_at,
-            unique_key,
-            continuation,
-            on_uncertain,
-        )
-        if connection is not None:
-            return (await self.enqueue_many([job], connection=connection))[0]
-        store, gate = self.store, self.loops.gate
-        now = store.clock.now()
-        row = to_row(job, store.ids.take(now), now)
-        # Without a coroutine in between, as most jobs come this way.
-        verdict = await gate.at_once(kind, ENQUEUE_ONE, row)
-        return await gate.in_line(kind, ENQUEUE_ONE, row, 1) if isinstance(verdict, Full) else verdict
+    def post(self, tx: Tx, messages: Sequence[NewMessage]) -> list[int]:
+        """Send notifications with the transaction of a unit of your own; a bound does not refuse them."""
+        return cast("list[int]", self.rooms.port("post")(tx, messages))
 
-    async def enqueue_many(self, jobs: Iterable[NewJob], *, connection: Any = None) -> list[int]:
-        """Accept all jobs in one transaction, or none. A job whose unique key is taken answers the holder's id."""
-        rows = to_rows(jobs, self.store.ids, self.store.clock.now())
-        if not rows:
-            return []
-        if connection is not None:
-            return await self.store.enqueue_in(connection, rows)
-        return await self.loops.gate.enqueue(rows)
+    def check_message(self, message: NewMessage) -> None:
+        """Raise Invalid, with the fields at fault, for a message that `post` would not take."""
+        self.rooms.port("check_message")(message)
 
-    async def put(self, *jobs: NewJob) -> list[int]:
-        """Accept jobs; at the bound wait for room, whatever the kind's policy."""
-        rows = to_rows(jobs, self.store.ids, self.store.clock.now())
-        return await self.loops.gate.put(rows) if rows else []
-
-    async def offer(
-        self, kind: str, payload: Any = None, *, timeout_seconds: float = 0.0, **options: Any
-    ) -> int | None:
-        """Accept a job if there is room, or comes to be within the time; None when not."""
-        if not is_number(timeout_seconds):
-            raise Invalid(f"timeout_seconds must be a number of at least 0, not {timeout_seconds!r:.50}")
-        rows = to_rows([NewJob(kind, payload, **options)], self.store.ids, self.store.clock.now())
-        ids = await self.loops.gate.offer(rows, timeout_seconds)
-        return None if ids is None else ids[0]
-
-    async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run a function in a transaction of Ulak's store: atomic, database only, and re-runnable."""
-        if inspect.iscoroutinefunction(unit):
-            raise Invalid(f"a unit of work is a plain function, unit(tx, …), not {unit!r:.50}; nothing of it was run")
-        return await self.store.write(unit, *args, **kwargs)
+    async def run(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """Run a function that can be imported on one of the compute engine's processes."""
+        return await self.rooms.port("run")(function, *args)

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-MOST_LEVELS = 100  # what shows and masks a payload later goes down level by level
-SHORT = 2 * MOST_LEVELS  # a shorter document has not so many levels
+MAX_LEVELS = 100  # what shows and masks a payload later goes down level by level
+SHORT = 2 * MAX_LEVELS  # a shorter document has not so many levels
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
@@ -26,8 +26,8 @@ def check(value: object, encoded: bytes) -> None:
 
 def check_depth(encoded: bytes) -> None:
     brackets = encoded.count(b"[") + encoded.count(b"{")
-    if brackets > MOST_LEVELS and _is_deeper(_decoder.decode(encoded), MOST_LEVELS):
-        raise ValueError(f"it is nested more than {MOST_LEVELS} levels deep")
+    if brackets > MAX_LEVELS and _is_deeper(_decoder.decode(encoded), MAX_LEVELS):
+        raise ValueError(f"it is nested more than {MAX_LEVELS} levels deep")
 
 
 def _plain(value: object) -> Any:

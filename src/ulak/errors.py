@@ -5,6 +5,9 @@ A class's docstring is its default message. Driver errors are translated where t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class Error(Exception):
     """Something went wrong in Ulak."""
@@ -29,8 +32,27 @@ class NotFound(Error):
     """There is no such thing."""
 
 
+class Gone(Error):
+    """It was there once, and is not kept any more.
+
+    `extra` goes into the answer beside the message; `location` is where to begin anew.
+    """
+
+    def __init__(
+        self, message: str | None = None, *, extra: Mapping[str, Any] | None = None, location: str | None = None
+    ) -> None:
+        super().__init__(message or "It was there once, and is not kept any more.")
+        self.extra = extra or {}
+        self.location = location
+
+
 class Conflict(Error):
     """The request does not fit the present state; read it again."""
+
+    # `code` says in one word which conflict it is, for a caller that is a program (ALREADY_TAKEN).
+    def __init__(self, message: str | None = None, *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Duplicate(Conflict):
@@ -67,9 +89,18 @@ class Misconfigured(Error):
 class Failure(Error):
     """A handler's attempt failed; the subclass tells the worker what to do next."""
 
+    # `code` is the failure in one word of its field (SMTP_TIMEOUT); a dead letter keeps it.
+    def __init__(self, message: str | None = None, *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
 
 class Transient(Failure):
     """It may work later: try again with backoff."""
+
+
+class PutOff(Transient):
+    """The destination works, and asks for a later try of this one alone: its breaker does not count it."""
 
 
 class CutOff(Transient):
@@ -87,6 +118,8 @@ class Held(Permanent):
 class Throttled(Failure):
     """The other side asked us to slow down."""
 
-    def __init__(self, message: str | None = None, *, retry_after_seconds: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str | None = None, *, retry_after_seconds: float | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(message, code=code)
         self.retry_after_seconds = retry_after_seconds

@@ -14,7 +14,9 @@ HIDDEN = "***"
 _MARK_KEY = secrets.token_bytes(16)
 
 _RECIPIENT_NAMES = frozenset({"recipient", "recipients", "to", "cc", "bcc", "email", "phone", "url", "device_token"})
-_BODY_NAMES = frozenset({"body", "subject", "html", "text", "variables", "metadata", "payload"})
+_BODY_NAMES = frozenset(
+    {"body", "subject", "html", "text", "variables", "metadata", "payload", "target_meta", "targetmeta"}
+)
 _SENSITIVE = r"passwo?r?d|secret|token|api[_-]?key|authorization|credential|signature|private[_-]?key|cookie"
 _SECRET_NAME = re.compile(_SENSITIVE, re.IGNORECASE)
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|\\\".*?\\\""

@@ -11,8 +11,8 @@ import aiohttp
 from yarl import URL
 
 from ulak import Permanent, Ulak
+from ulak.access.keys import keep_key, make_key
 from ulak.http.app import Door, build_app
-from ulak.http.keys import keep_key, make_key
 from ulak.http.server import address_of, listen, listening
 from ulak.settings import load
 

@@ -1,14 +1,17 @@
 """Who gets in: open on loopback without keys, with a key and its scopes everywhere else, and no way around it."""
 
-from __future__ import annotations
-
 import pytest
 import pytest_asyncio
+from fastapi import APIRouter, Request
 
 from tests.api.serving import serving
+from ulak import codec
+from ulak.access.keys import list_keys
 from ulak.errors import Misconfigured
+from ulak.http import app
 from ulak.http.access import is_loopback, keys_required
-from ulak.http.keys import list_keys
+from ulak.http.caller import caller_of
+from ulak.http.hot_routes import HotRoute, Routes, reply
 from ulak.settings import Http
 
 KEYS = {"http.require_keys": True}
@@ -179,7 +182,7 @@ async def test_a_web_page_can_not_use_the_open_door(headers, shared):
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_page_of_this_door_may_use_it(shared):
-    headers = {"Origin": "http://localhost:8025", "Host": "localhost:8025"}
+    headers = {"Origin": "http://localhost:8025", "Host": "localhost:8025", "X-Ulak-Console": "1"}
     assert (await shared.post("/api/jobs", {"kind": "mail"}, headers=headers)).status == 202
 
 
@@ -187,3 +190,24 @@ async def test_a_page_of_this_door_may_use_it(shared):
 @pytest.mark.asyncio(loop_scope="module")
 async def test_this_machine_has_many_names(host, shared):
     assert (await shared.get("/api/jobs", headers={"Host": host})).status == 200
+
+
+async def test_a_signature_may_open_a_route_instead_of_a_key(monkeypatch):
+    router = APIRouter()
+
+    async def report(request: Request) -> dict[str, str]:
+        return {"from": caller_of(request).name}
+
+    async def report_hot(scope, receive, send, caller):
+        return await reply(send, 200, codec.encode({"from": caller.name}))
+
+    router.add_api_route("/reports/{provider}", report, methods=["POST"])
+    hot = HotRoute("POST", "/hot", report_hot, "", "Report", None, dict[str, str], status=200)
+    signed = (("POST", "/reports/{provider}"), ("POST", "/hot"))
+    monkeypatch.setattr(app, "OWN", (lambda _: Routes(hot=(hot,), routers=(router,), signed=signed),))
+    monkeypatch.setattr("ulak.http.access.Access.check_start", lambda *_: None)
+    async with serving(**KEYS) as served:
+        for path in ("/reports/twilio", "/hot"):
+            answer = await served.post(path, headers={"via": "a proxy"})
+            assert (answer.status, answer.body) == (200, {"from": "a signed request"})
+        assert (await served.get("/reports/twilio")).status == 401

@@ -10,16 +10,16 @@ import pytest_asyncio
 from fastapi import APIRouter
 
 from tests.api.serving import serving
-from ulak import errors
+from ulak import codec, errors
 from ulak.http import app
-from ulak.http.caller import SCOPES
-from ulak.http.hot import HotRoute, Routes
-from ulak.http.jobs import JobAccepted, JobRequest
+from ulak.http.hot_routes import HotRoute, Routes, reply
+from ulak.http.routes.jobs import JobAccepted, JobRequest
 
 SECRET = "postgresql://ulak:hunter2hunter2@db/ulak"
 ERRORS = [
     (errors.Invalid("wrong", fields=[("delay_seconds", "must be more")]), 400, "invalid"),
     (errors.NotFound("no such job"), 404, "not_found"),
+    (errors.Gone(), 410, "gone"),
     (errors.Conflict("already done"), 409, "conflict"),
     (errors.Duplicate("held"), 409, "conflict"),
     (errors.IllegalTransition("over already"), 409, "conflict"),
@@ -43,22 +43,58 @@ async def raising():
     async def cool():
         raise told[0]
 
+    async def shelf(scope, receive, send, caller):
+        return await reply(send, 202, codec.encode(scope["path_params"]))
+
     def room(ulak):
         router = APIRouter()
         router.add_api_route("/cool", cool, methods=["POST"])
         route = HotRoute("POST", "/hot", hot, "jobs", "Raises", JobRequest, JobAccepted)
-        return Routes(hot=(route,), routers=(router,))
+        book = HotRoute("PUT", "/shelves/{shelf}/books/{book}", shelf, "jobs", "Takes", None, dict[str, str])
+        return Routes(hot=(route, book), routers=(router,))
 
     async with contextlib.AsyncExitStack() as stack:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(app, "ROOMS", (room,))
+            patch.setattr(app, "OWN", (room,))
             served = await stack.enter_async_context(serving())
 
         async def post(path, error):
             told[:] = [error]
             return await served.post(path, {})
 
+        post.served = served
         yield post
+
+
+@pytest.mark.parametrize("path", ["/hot", "/cool"])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_conflict_can_say_which_one_it_is(raising, path):
+    answer = await raising(path, errors.IllegalTransition("too late", code="OFFER_EXPIRED"))
+    assert answer.status == 409
+    assert answer.body == {"error": "conflict", "message": "too late", "code": "OFFER_EXPIRED"}
+
+
+@pytest.mark.parametrize("path", ["/hot", "/cool"])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_gone_says_where_to_begin_anew(raising, path):
+    answer = await raising(path, errors.Gone("pruned", extra={"oldest": 7, "bootstrap": "/all"}, location="/all"))
+    assert answer.status == 410
+    assert answer.body == {"error": "gone", "message": "pruned", "oldest": 7, "bootstrap": "/all"}
+    assert answer.headers["Location"] == "/all"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_hot_route_can_have_parameters_in_its_path(raising):
+    served = raising.served
+    answer = await served.ask("PUT", "/shelves/a%20b/books/7")
+    assert (answer.status, answer.body) == (202, {"shelf": "a b", "book": "7"})
+    for elsewhere in ("/shelves/a/books/", "/shelves/a/books/7/8", "/shelves/a/pens/7"):
+        assert (await served.ask("PUT", elsewhere)).status == 404
+    refused = await served.get("/shelves/a/books/7")
+    assert (refused.status, refused.headers["Allow"]) == (405, "PUT")
+    operation = served.door.api.openapi()["paths"]["/shelves/{shelf}/books/{book}"]["put"]
+    assert [one["name"] for one in operation["parameters"]] == ["shelf", "book"]
+    assert "requestBody" not in operation
 
 
 @pytest.mark.parametrize("path", ["/hot", "/cool"])
@@ -82,6 +118,9 @@ async def test_a_field_is_named_as_the_error_names_it(raising, path):
     assert answer.body["fields"] == [{"field": "delay_seconds", "message": "must be more"}]
 
 
+FINE = {"notificationType": "SMS", "recipient": "+905551112233", "body": "x"}
+
+
 @pytest.mark.parametrize(
     ("path", "body", "field"),
     [
@@ -92,7 +131,7 @@ async def test_a_field_is_named_as_the_error_names_it(raising, path):
         ("/api/jobs", {"kind": "a", "delay_seconds": 1}, "delay_seconds"),
         ("/api/jobs", {"kind": "a", "uniqueKey": "\0"}, "uniqueKey"),
         ("/api/dead/redrive", {"ratePerSecond": 0}, "ratePerSecond"),
-        ("/api/notifications", {"notification_type": "SMS"}, "notification_type"),
+        ("/api/notifications", {"notification_type": "SMS", **FINE}, "notification_type"),
     ],
 )
 @pytest.mark.asyncio(loop_scope="module")
@@ -199,7 +238,7 @@ SENTENCES = [
     ("POST /api/jobs", {"kind": "a", "dueAt": "2027-01-01T00:00:00"}, "dueAt", INSTANT),
     ("POST /api/jobs", [], "body", "must be an object, not a list"),
     ("POST /api/jobs", {"kind": "\0"}, "kind", "must have 1 to 100 characters, no NUL and no lone surrogate"),
-    ("POST /api/notifications", {"recipient": 1}, "recipient", "must be text or null, not a whole number"),
+    ("POST /api/notifications", {**FINE, "recipient": 1}, "recipient", "must be text or null, not a whole number"),
     ("POST /api/keys", {"name": "\n", "scopes": ["jobs"]}, "name", "must have 1 to 100 printable characters"),
     ("POST /api/dead/redrive", {"ids": ["x"]}, "ids.0", ID),
     ("POST /api/dead/redrive", {"ratePerSecond": 1e9}, "ratePerSecond", "must be less than or equal to 10,000"),
@@ -233,7 +272,7 @@ async def test_a_body_that_is_no_json_is_told_so(shared, path, field):
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_scope_that_is_none_is_answered_with_those_that_are(shared):
     (told,) = (await shared.post("/api/keys", {"name": "a", "scopes": ["foo"]})).body["fields"]
-    assert all(scope in told["message"] for scope in SCOPES)
+    assert all(scope in told["message"] for scope in shared.door.scopes.texts)
 
 
 UNKNOWN_KEYS = [
@@ -271,3 +310,31 @@ async def test_a_probe_is_answered_whatever_is_added_to_it(shared, probe):
 async def test_an_endpoint_with_a_misspelt_field_is_refused(shared, path):
     answer = await shared.post(path, {"url": "https://example.com/hook", "secert": "whsec_x"})
     assert [one["field"] for one in answer.body["fields"]] == ["secert"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("DELETE", "/api/notifications", "GET, POST"),
+        ("DELETE", "/api/jobs", "GET, POST"),
+        ("GET", "/api/notifications/batch", "POST"),
+        ("PUT", "/api/keys", "GET, POST"),
+    ],
+)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_method_that_is_not_allowed_is_told_all_that_are(shared, method, path, allowed):
+    answer = await shared.ask(method, path)
+    assert (answer.status, answer.headers["Allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize("value", [0, "false", "no", "off", 1])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_redrive_takes_only_true_or_false_for_its_dry_run(shared, value):
+    answer = await shared.post("/api/dead/redrive", {"all": True, "dryRun": value})
+    assert (answer.status, answer.body["fields"][0]["field"]) == (400, "dryRun")
+
+
+@pytest.mark.parametrize("instant", ["0.5", "17", "2026-01-01"])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_number_is_not_an_instant(shared, instant):
+    assert (await shared.get(f"/api/dead?diedBefore={instant}")).status == 400

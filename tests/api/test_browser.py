@@ -74,7 +74,7 @@ class Tab:
         await self.call("Page.navigate", url=url)
         await self.event("Page.loadEventFired")
 
-    def told(self, method):
+    def events_for(self, method):
         return [event["params"] for event in self.events if event.get("method") == method]
 
 
@@ -120,8 +120,8 @@ async def test_the_browser_shows_every_route_asks_nobody_else_and_has_nothing_to
     paths = served.door.api.openapi()["paths"]
     assert sorted(shown) == sorted(f"{method.upper()} {path}" for path, found in paths.items() for method in found)
     assert display == "grid"  # the sheet is applied only when its hash is the one that the policy names
-    assert {one["request"]["url"] for one in tab.told("Network.requestWillBeSent")} == {f"{served.address}/docs"}
-    assert [found for method in COMPLAINTS for found in tab.told(method)] == []
+    assert {one["request"]["url"] for one in tab.events_for("Network.requestWillBeSent")} == {f"{served.address}/docs"}
+    assert [found for method in COMPLAINTS for found in tab.events_for(method)] == []
 
 
 @pytest.mark.parametrize("width", [380, 710, 1125])

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from tests.api.serving import serving
-from ulak.http.hold import hold_all
+from ulak.spine.units.hold import hold_all
 
 
 async def test_a_backup_is_a_whole_store(tmp_path):

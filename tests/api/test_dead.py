@@ -9,8 +9,8 @@ import pytest
 from tests.api.serving import serving, with_deaths
 from ulak import codec
 from ulak.errors import Invalid
-from ulak.http import dead
-from ulak.spine.dead_letters import ERROR_CLASSES, Filter
+from ulak.spine.units import dead_letters
+from ulak.spine.units.dead_letters import ERROR_CLASSES, Filter
 
 
 async def bury(served, number=1, kind="doomed"):
@@ -40,14 +40,14 @@ async def test_dead_letters_are_listed_oldest_first_with_their_cause(served):
 async def test_a_page_of_large_letters_is_short_and_the_next_goes_on_from_it(served, monkeypatch):
     ids = await bury(served, 5)
     one = len(codec.encode({"to": "user0@example.com"}))
-    monkeypatch.setattr(dead, "PAGE_BYTES", 2 * one)
+    monkeypatch.setattr(dead_letters, "PAGE_BYTES", 2 * one)
     pages, after = [], "0"
     while after is not None:
         page = (await served.get(f"/api/dead?after={after}")).body
         pages.append([letter["id"] for letter in page["dead"]])
         after = page["after"]
     assert pages == [ids[:2], ids[2:4], ids[4:]]
-    monkeypatch.setattr(dead, "PAGE_BYTES", one - 1)  # a letter that is too large by itself is still shown
+    monkeypatch.setattr(dead_letters, "PAGE_BYTES", one - 1)  # a letter that is too large by itself is still shown
     alone = (await served.get("/api/dead")).body
     assert ([letter["id"] for letter in alone["dead"]], alone["after"]) == (ids[:1], ids[0])
 

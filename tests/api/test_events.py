@@ -10,7 +10,7 @@ import pytest
 
 from tests.api.serving import serving, with_deaths
 from ulak.spine.event import find_reset, read_on
-from ulak.spine.pruner import PRUNE, Ages
+from ulak.spine.units.prune import PRUNE, Ages
 
 
 async def test_events_are_read_page_by_page_without_loss():

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import io
+import urllib.error
+import urllib.request
 
 import pytest
 
 from tests.api.serving import serving
-from ulak.http import app, handing_in, kinds, server
-from ulak.http.hot import HotRoute, Routes, reply
-from ulak.http.jobs import JobAccepted, JobRequest
-from ulak.http.server import MOST_HEAD_BYTES
+from ulak.http import app, known_kinds, protocol, server, submissions
+from ulak.http.hot_routes import HotRoute, Routes, reply
+from ulak.http.protocol import MAX_HEAD_BYTES
+from ulak.http.routes.jobs import JobAccepted, JobRequest
 
 SMALL = {"http.max_body_bytes": 2000}
 
@@ -66,14 +68,14 @@ async def raw(served, head):
 
 async def test_a_head_that_never_ends_is_cut_off():
     async with serving() as served:
-        answer = await raw(served, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: " + b"y" * (MOST_HEAD_BYTES + 1))
+        answer = await raw(served, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: " + b"y" * (MAX_HEAD_BYTES + 1))
         assert answer.startswith(b"HTTP/1.1 431 ")
         assert b"head_too_large" in answer
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /"])
 async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch, sent):
-    monkeypatch.setattr(server, "HEAD_SECONDS", 0.05)
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
     monkeypatch.setattr(server, "KEEP_ALIVE_SECONDS", 0.05)  # bounds a head whose start came with the last
     async with serving() as served:
         await raw(served, sent)  # returns, because the server hangs up
@@ -81,8 +83,57 @@ async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch, sent):
 
 async def test_a_large_body_is_not_taken_for_a_large_head():
     async with serving() as served:
-        assert (await served.post("/api/jobs", {"kind": "mail", "payload": "x" * 2 * MOST_HEAD_BYTES})).status == 202
+        assert (await served.post("/api/jobs", {"kind": "mail", "payload": "x" * 2 * MAX_HEAD_BYTES})).status == 202
         assert (await served.get("/api/jobs")).status == 200
+
+
+async def test_a_single_large_header_is_refused_however_it_arrives():
+    async with serving() as served:
+        answer = await raw(served, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: " + b"y" * 100_000 + b"\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 431 ")
+
+
+async def test_a_request_without_a_host_is_refused():
+    async with serving() as served:
+        assert (await raw(served, b"GET /healthz HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+
+
+async def test_a_client_that_sends_all_before_it_reads_gets_its_413():
+    def post(address):
+        request = urllib.request.Request(f"{address}/api/notifications", data=b"x" * 20_000_000, method="POST")
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request)
+        return refused.value.code, refused.value.read()
+
+    async with serving() as served:
+        code, body = await asyncio.to_thread(post, served.address)
+        assert code == 413
+        assert b"too_large" in body
+
+
+async def test_a_body_that_trickles_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(protocol, "BODY_LOOK_SECONDS", 0.05)
+    head = b"POST /api/notifications HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10000\r\n\r\n"
+    async with serving() as served:
+        assert (await raw(served, head + b"{")).startswith(b"HTTP/1.1 408 ")
+
+
+async def send_all(writer, number):
+    for _ in range(number // 65_536):
+        writer.write(b"x" * 65_536)
+        await writer.drain()
+
+
+async def test_what_follows_a_refused_body_is_bounded(monkeypatch):
+    monkeypatch.setattr(protocol, "MAX_DRAINED_BYTES", 100_000)
+    head = b"POST /api/notifications HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000000\r\n\r\n"
+    async with serving() as served:
+        host, port = served.address.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(head)
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 413 ")
+        with pytest.raises(ConnectionError):
+            await send_all(writer, 6_553_600)
 
 
 async def test_a_wrong_length_is_the_callers_fault():
@@ -115,7 +166,7 @@ def slow(monkeypatch):
         return await reply(send, 200, b"{}")
 
     route = HotRoute("POST", "/slow", wait, "jobs", "Waits", JobRequest, JobAccepted)
-    monkeypatch.setattr(app, "ROOMS", (*app.ROOMS, lambda _: Routes(hot=(route,))))
+    monkeypatch.setattr(app, "OWN", (*app.OWN, lambda _: Routes(hot=(route,))))
     return begun, go_on
 
 
@@ -151,7 +202,7 @@ async def test_who_hangs_up_while_waiting_for_room_is_not_accepted_and_leaves_th
         @ulak.handles("mail", capacity=1)
         async def mail(job): ...
 
-    monkeypatch.setattr(handing_in, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(submissions, "LOOK_SECONDS", 0.001)
     async with serving(prepare, work=False, **{"http.max_concurrent_requests": 2}) as served:
         first = await served.enqueue("mail")
         hasty = [asyncio.ensure_future(served.post("/api/jobs", {"kind": "mail", "key": key})) for key in "ab"]
@@ -200,7 +251,8 @@ async def test_a_full_kind_is_refused_with_429():
         async def mail(job): ...
 
     async with serving(prepare, work=False) as served:
-        await served.enqueue("mail", delaySeconds=60)
+        await served.enqueue("mail", delaySeconds=60)  # what is put off takes no place among the active
+        await served.enqueue("mail")
         refused = await served.post("/api/jobs", {"kind": "mail"})
         assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
 
@@ -210,7 +262,7 @@ async def test_kinds_are_bounded_for_they_cost_memory_metrics_and_rows_that_stay
         @ulak.handles("mail.declared")
         async def mail(job): ...
 
-    monkeypatch.setattr(kinds, "MOST_KINDS", 3)
+    monkeypatch.setattr(known_kinds, "MAX_KINDS", 3)
     async with serving(prepare, work=False) as served:
         await served.ulak.enqueue("mail.before")
         await served.enqueue("mail.a")
@@ -227,7 +279,7 @@ async def test_kinds_are_bounded_for_they_cost_memory_metrics_and_rows_that_stay
 async def test_readiness_ends_while_the_disk_is_short():
     async with serving() as served:
         served.ulak.store.ballast.shortage = lambda: "only 1 MB is free"
-        await served.ulak.store.tend()
+        await served.ulak.store.maintain()
         assert (await served.get("/readyz")).status == 503
         assert (await served.post("/api/jobs", {"kind": "mail"})).status == 503
         assert (await served.get("/healthz")).status == 200

@@ -292,8 +292,8 @@ async def test_the_books_are_on_the_metrics_page():
     labels = 'error_class="permanent",handler="webhook",kind="notify.webhook"'
     assert f"ulak_notify_failures_total{{{labels}}} 1.0" in text
     assert 'ulak_notify_handle_seconds_count{handler="simulated-sms",kind="notify.sms"} 1.0' in text
-    assert 'ulak_capacity{pool="notify"} 1000.0' in text
-    assert 'ulak_utilisation{pool="notify"} 0.0' in text
+    assert 'ulak_capacity{bound="active",kind="notify.sms"} 1000.0' in text
+    assert 'ulak_utilisation{bound="active",kind="notify.sms"} 0.0' in text
 
 
 @pytest.mark.parametrize("query", ["", "&status=WAITING"])

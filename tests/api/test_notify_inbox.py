@@ -46,10 +46,12 @@ class Stream:
         url = URL(self._url, encoded=True)
         async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as answer:
             assert (answer.status, answer.content_type) == (200, "text/event-stream")
+            self.last = self.last or answer.headers["X-Ulak-Cursor"]
             async for line in answer.content:
                 name, _, value = line.decode().rstrip("\n").partition(": ")
                 if name == "id":
                     self.last = value
+                    assert value
                 elif name == "data":
                     self.items.append(json.loads(value))
                 if until(self):

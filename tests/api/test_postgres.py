@@ -6,9 +6,9 @@ import pytest
 
 from tests.api.serving import serving, with_deaths
 from tests.postgres_server import fresh_database
+from ulak.access.keys import keep_key, make_key
 from ulak.errors import Conflict
-from ulak.http.hold import hold_all
-from ulak.http.keys import keep_key, make_key
+from ulak.spine.units.hold import hold_all
 
 pytestmark = pytest.mark.postgres
 

@@ -9,9 +9,9 @@ import threading
 from tests.api.serving import serving
 from tests.flow.stall import Stall
 from ulak.errors import Unavailable
-from ulak.http import gauges
 from ulak.spine import store as seam
-from ulak.stores import read_pool
+from ulak.spine.loops import sampler
+from ulak.stores.writer import read_pool
 
 
 async def test_a_server_whose_commit_hangs_is_alive_but_not_ready(monkeypatch):
@@ -55,7 +55,7 @@ async def test_how_the_store_is_can_not_be_said_while_its_reads_fail(monkeypatch
         assert (await served.get("/api/db")).body["live"] == 1
         with monkeypatch.context() as patch:
             # Only the sample's read fails; the others that the answer needs still work.
-            patch.setattr(gauges, "take_sample", _failing)
+            patch.setattr(sampler, "take_sample", _failing)
             shown = await served.get("/api/db")
             metrics = await served.get("/metrics")
         assert (await served.get("/api/db")).status == 200

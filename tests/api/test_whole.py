@@ -10,7 +10,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from tests.api.serving import serving
-from ulak.http.hot import reply
+from ulak.http.hot_routes import reply
 
 RETRY = [(b"content-type", b"application/json"), (b"retry-after", b"1")]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ulak.channels.registry import BUILT_IN
 from ulak.channels.signature import Secret, sign
-from ulak.notify.sandbox import Caps, Sandbox
-from ulak.notify.template import Templates
+from ulak.templates.sandbox import Caps, Sandbox
+from ulak.templates.template import Templates
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from ulak import Ulak
 from ulak.channels.channel import Channel, Message, Receipt
 from ulak.channels.registry import GROUP, Registry, discover
 from ulak.errors import Misconfigured
@@ -78,11 +79,24 @@ async def test_closing_the_registry_closes_every_channel():
 
 
 async def test_the_built_in_channels_come_in_by_the_same_door():
-    channels = discover(Settings())
-    registry = Registry(channels)
-    assert all(isinstance(channel, Channel) for channel in channels)
-    assert registry.names == ["webhook", "simulated-email", "simulated-sms", "simulated-push"]
+    registry = Ulak(settings=Settings()).channels
+    assert all(isinstance(channel, Channel) for channel in registry)
+    assert registry.names == [
+        *(f"simulated-{name}" for name in ("email", "sms", "push", "whatsapp", "slack")),
+        "webhook",
+    ]
     assert registry.find("WEBHOOK").name == "webhook"
+
+
+async def test_a_channel_of_the_users_own_comes_first():
+    own = Fake("mine", "SMS")
+    async with Ulak("memory:", channels=[own]) as ulak:
+        assert ulak.channels.find("SMS") is own
+    assert own.closed
+
+
+async def test_all_that_is_discovered_is_closed():
+    registry = Registry(discover(Settings()))
     await registry.close()
 
 

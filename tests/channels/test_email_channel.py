@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import email
+import email.header
 import email.policy
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -54,7 +55,7 @@ async def test_a_text_letter_arrives_as_written(mail_server, channel, write):
     assert letter["Subject"] == "Günaydın ☀"
     assert letter["From"] == "Ulak <ulak@example.org>"
     assert letter.get_content().splitlines() == ["Merhaba Ayşe", ".dot", "son"]
-    assert receipt.provider_id == letter["Message-ID"]
+    assert receipt.provider_id == f"smtp:{letter['Message-ID']}"
     assert receipt.detail == {"reply": "250 OK"}
 
 
@@ -401,10 +402,29 @@ async def test_it_carries_mail_only(mail_server, channel):
     assert not mailer.can_handle("SMS")
 
 
+HOSTILE = [
+    "=?utf-8?q?a=0D=0ABcc:_evil@x.org?=",
+    "=?utf-8?b?YQ0KQ29udGVudC1UeXBlOiB0ZXh0L2h0bWwNCg0KPGgxPmZha2U8L2gxPg==?=",
+    "=?us-ascii?Q?=0A=0A?=",
+    "Re: =?iso-8859-9?q?=0D=0A=0D=0A?= x",
+    " " * 200 + "Bcc: evil@x.org",
+]
+TEXTS = st.sampled_from(HOSTILE) | st.text(max_size=60) | st.lists(st.sampled_from(HOSTILE)).map(" ".join)
+
+
+def header_lines(data: bytes) -> list[tuple[str, str]]:
+    """The header block by RFC 5322's own rule, told by nobody's mail library: up to the first empty line, unfolded."""
+    block = data.split(b"\r\n\r\n", 1)[0].decode("ascii")
+    return [tuple(line.split(":", 1)) for line in block.replace("\r\n ", " ").split("\r\n")]
+
+
 @given(
-    subject=st.text(max_size=60), recipient=st.just("ada@example.org") | st.text(max_size=40), body=st.text(max_size=60)
+    subject=TEXTS,
+    tag=TEXTS,
+    recipient=st.just("ada@example.org") | st.text(max_size=40),
+    body=st.text(max_size=60),
 )
-def test_no_text_can_add_a_header_or_a_recipient(subject: str, recipient: str, body: str) -> None:
+def test_no_text_can_add_a_header_or_a_recipient(subject: str, tag: str, recipient: str, body: str) -> None:
     message = Message(
         id="1",
         notification_type="EMAIL",
@@ -413,6 +433,7 @@ def test_no_text_can_add_a_header_or_a_recipient(subject: str, recipient: str, b
         body=body,
         created_millis=0,
         idempotency_key="k",
+        metadata={"headers": {"X-Tag": tag}},
     )
     try:
         letter = write_letter(message, parse_sender("ulak@example.org"))
@@ -420,15 +441,37 @@ def test_no_text_can_add_a_header_or_a_recipient(subject: str, recipient: str, b
         return
     assert b"\n" not in letter.data.replace(b"\r\n", b"")  # nor can it end the letter early (SMTP smuggling)
     assert b"\r" not in letter.data.replace(b"\r\n", b"")
-    headers = [name for name, _ in email.message_from_bytes(letter.data).items()]
-    assert sorted(headers) == [
-        "Auto-Submitted",
-        "Content-Transfer-Encoding",
-        "Content-Type",
-        "Date",
-        "From",
-        "MIME-Version",
-        "Message-ID",
-        "Subject",
-        "To",
+    expected = ["Auto-Submitted", "Content-Transfer-Encoding", "Content-Type", "Date", "From", "MIME-Version"]
+    expected += ["Message-ID", "Subject", "To", "X-Tag"]
+    assert sorted(name for name, _ in header_lines(letter.data)) == sorted(expected)
+    assert sorted(name for name, _ in email.message_from_bytes(letter.data).items()) == sorted(expected)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+async def test_an_encoded_word_arrives_as_the_text_that_it_is(mail_server, channel, write, text):
+    server = await mail_server()
+    await channel(server).handle(write(subject=text, metadata={"headers": {"X-A": text}}))
+    letter = email.message_from_bytes(server.letters[0].original_content)
+    for name in ("Subject", "X-A"):
+        decoded = "".join(
+            part.decode(charset or "ascii") if isinstance(part, bytes) else part
+            for part, charset in email.header.decode_header(letter[name])
+        )
+        assert decoded == text
+    assert letter["Bcc"] is None
+
+
+@pytest.mark.parametrize("name", ["Reply-To", "References", "List-Unsubscribe", "In-Reply-To"])
+async def test_a_structured_header_takes_no_encoded_words(mail_server, channel, write, name):
+    with pytest.raises(Permanent, match=r"metadata\.headers"):
+        await channel(await mail_server()).handle(write(metadata={"headers": {name: HOSTILE[0]}}))
+
+
+async def test_letters_need_no_8bit_from_the_server(mail_server, channel, write):
+    server = await mail_server()
+    await channel(server).handle(write(body="Günaydın", html="<p>Günaydın ☀</p>"))
+    assert server.letters[0].original_content.isascii()
+    assert [part.get_content().strip() for part in parsed(server.letters[0]).iter_parts()] == [
+        "Günaydın",
+        "<p>Günaydın ☀</p>",
     ]

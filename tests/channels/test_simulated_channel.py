@@ -23,7 +23,7 @@ async def test_each_type_takes_its_documented_time(write, kind, seconds):
     receipt = await Simulated(kind, sleep=sleeps).handle(write())
     assert sleeps == [seconds]
     assert receipt.detail == {"simulated": True}
-    assert receipt.provider_id == "simulated-key-1"
+    assert receipt.provider_id == "simulated:key-1"
 
 
 async def test_the_delay_can_be_chosen(write):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ulak.channels.guard import URL_LIMIT, Blocked, Guard, GuardedResolver, is_public, unwrap
+from ulak.channels.ssrf import URL_LIMIT, AddressGuard, Blocked, GuardedResolver, check_url, is_public, unwrap
 from ulak.errors import Misconfigured, Permanent
 
 PRIVATE_V4 = [
@@ -20,7 +20,10 @@ PRIVATE_V4 = [
     "127.255.255.254",
     "169.254.169.254",
     "172.16.0.1",
+    "168.63.129.16",  # a cloud's wire server
     "192.0.0.1",
+    "192.0.0.8",
+    "192.0.0.192",  # a cloud's metadata service
     "192.0.2.1",
     "192.88.99.1",
     "192.168.1.1",
@@ -41,6 +44,8 @@ PRIVATE_V6 = [
     "64:ff9b:1::808:808",
     "100::1",
     "2001::1",  # Teredo
+    "2001:4860::5efe:127.0.0.1",  # ISATAP
+    "2001:4860::200:5efe:10.0.0.1",
     "2001:0:808:808::f7f7:f7f7",
     "2001:db8::1",
     "3fff::1",
@@ -68,22 +73,22 @@ def wrappings(v4: str) -> dict[str, str]:
 @pytest.mark.parametrize("address", PRIVATE_V4 + PRIVATE_V6)
 def test_an_address_that_is_not_public_is_refused(address):
     with pytest.raises(Blocked):
-        Guard().check_address(address)
+        AddressGuard().check_address(address)
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_a_public_address_passes(address):
-    Guard().check_address(address)
+    AddressGuard().check_address(address)
 
 
 @pytest.mark.parametrize("address", PRIVATE_V4)
 def test_a_private_address_is_seen_through_every_wrapping(address):
     for wrapped in wrappings(address).values():
-        assert not Guard().permits(wrapped), wrapped
+        assert not AddressGuard().permits(wrapped), wrapped
 
 
 def test_a_public_address_passes_in_every_wrapping():
-    assert all(Guard().permits(wrapped) for wrapped in wrappings("8.8.8.8").values())
+    assert all(AddressGuard().permits(wrapped) for wrapped in wrappings("8.8.8.8").values())
 
 
 @given(st.ip_addresses(v=4))
@@ -102,7 +107,7 @@ def test_what_python_calls_private_is_never_public(address):
 
 
 def test_an_allowed_network_opens_itself_and_nothing_else():
-    guard = Guard(["10.1.0.0/16", "fd00::/8"])
+    guard = AddressGuard(["10.1.0.0/16", "fd00::/8"])
     assert guard.permits("10.1.2.3")
     assert guard.permits("::ffff:10.1.2.3")
     assert guard.permits("fd00::5")
@@ -113,12 +118,12 @@ def test_an_allowed_network_opens_itself_and_nothing_else():
 @pytest.mark.parametrize("network", ["10.0.0.0/33", "localhost", "10.0.0.1/8", ""])
 def test_a_wrong_network_stops_the_start_and_is_named(network):
     with pytest.raises(Misconfigured, match=r"channels\.webhook\.allow"):
-        Guard([network])
+        AddressGuard([network])
 
 
 @pytest.mark.parametrize("text", ["localhost", "0x7f.1", "", "1.1.1.1.1"])
 def test_what_is_no_address_is_refused(text):
-    assert not Guard().permits(text)
+    assert not AddressGuard().permits(text)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +146,7 @@ def test_what_is_no_address_is_refused(text):
 )
 def test_a_url_that_may_not_be_called_is_refused_with_its_reason(url, reason):
     with pytest.raises(Permanent, match=reason) as caught:
-        Guard().check_url(url)
+        check_url(url)
     assert "word" not in str(caught.value).replace("password", "")
 
 
@@ -149,13 +154,13 @@ def test_a_url_that_may_not_be_called_is_refused_with_its_reason(url, reason):
     "url", ["http://example.org", "https://example.org:8443/a?b=c#d", "https://çiçek.example/", "http://[::1]:80/"]
 )
 def test_a_proper_url_passes_on_any_port(url):
-    assert Guard().check_url(url).fragment == ""
+    assert check_url(url).fragment == ""
 
 
 @given(st.text(max_size=60) | st.builds("http://{}".format, st.text(max_size=60)))
 def test_any_text_is_a_url_or_refused(text):
     try:
-        url = Guard().check_url(text)
+        url = check_url(text)
     except Permanent:
         return
     assert url.scheme in {"http", "https"}
@@ -173,7 +178,7 @@ async def test_the_resolver_keeps_public_answers_only():
             """Nothing to close."""
 
     ips = ["10.0.0.1", "8.8.8.8", "::1"]
-    resolver = GuardedResolver(Guard(), Mixed())
+    resolver = GuardedResolver(AddressGuard(), Mixed())
     assert [answer["host"] for answer in await resolver.resolve("mixed.example", 80)] == ["8.8.8.8"]
     ips = ["10.0.0.1", "::1"]
     with pytest.raises(Blocked, match=r"private\.example"):

@@ -16,8 +16,9 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver
 
 from ulak.channels.channel import EndpointGone, Uncertain
+from ulak.channels.client import parse_retry_after
 from ulak.channels.signature import Secret, new_key_pair, new_secret, verify
-from ulak.channels.webhook import WebhookChannel, WebhookOptions, parse_retry_after
+from ulak.channels.webhook import WebhookChannel, WebhookOptions
 from ulak.clock import ManualClock, to_datetime
 from ulak.errors import Failure, Permanent, Throttled, Transient
 
@@ -243,7 +244,7 @@ async def test_a_huge_body_is_not_read(receiver, channel, write):
 
 
 async def test_a_body_that_never_ends_does_not_hold_up_the_answer(receiver, channel, write, monkeypatch):
-    monkeypatch.setattr("ulak.channels.webhook._DRAIN_SECONDS", 0.05)
+    monkeypatch.setattr("ulak.channels.client._DRAIN_SECONDS", 0.05)
     hooks = await receiver()
     hold = asyncio.Event()
 
@@ -379,7 +380,7 @@ async def test_a_name_that_turns_private_after_the_first_answer_is_refused(recei
     poster = channel(allow=("127.0.0.2/32",), resolver=names)
     url = f"http://rebind.example:{hooks.port}/status/200"
     first = await failure_of(poster.handle(write(url)))
-    poster._session.connector.clear_dns_cache()
+    poster._client._session.connector.clear_dns_cache()
     second = await failure_of(poster.handle(write(url)))
     assert type(first) is Transient  # permitted, but nobody listens there
     assert type(second) is Permanent
@@ -430,3 +431,29 @@ async def test_cookies_of_a_receiver_are_not_kept(receiver, channel, write):
 def test_it_carries_webhooks_only():
     assert WebhookChannel().can_handle("WEBHOOK")
     assert not WebhookChannel().can_handle("EMAIL")
+
+
+async def test_the_address_may_bring_headers_but_none_of_ours(receiver, channel, write):
+    hooks = await receiver()
+    url = f"{hooks.url}/status/200"
+    await channel().handle(write(url, target_meta={"headers": {"Authorization": "Bearer x", "X-Tenant": "7"}}))
+    assert hooks.requests[0].headers["Authorization"] == "Bearer x"
+    for headers in (
+        {"webhook-id": "x"},
+        {"Host": "x"},
+        {"Content-Length": "0"},
+        {"X-A": "b\r\nX-C: d"},
+        {"X A": "b"},
+        {"X-A": 7},
+        {f"X-{number}": "x" for number in range(21)},
+        ["X-A"],
+    ):
+        failure = await failure_of(channel().handle(write(url, target_meta={"headers": headers})))
+        assert (type(failure), failure.code) == (Permanent, "WEBHOOK_INVALID_HEADER")
+    assert len(hooks.requests) == 1
+
+
+@pytest.mark.parametrize(("status", "code"), [(503, "WEBHOOK_HTTP_503"), (410, "WEBHOOK_HTTP_410")])
+async def test_a_failure_carries_the_status_as_a_code(receiver, channel, write, status, code):
+    hooks = await receiver()
+    assert (await failure_of(channel().handle(write(f"{hooks.url}/status/{status}")))).code == code

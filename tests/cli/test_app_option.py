@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ulak import Ulak
-from ulak.cli.process import add_demo, find_ulak
+from ulak.cli.process import add_demo, find_ulak, serve_only
 from ulak.errors import Misconfigured
 
 APP = """
@@ -149,3 +149,10 @@ def test_the_demo_adds_a_kind():
     ulak = Ulak("memory:")
     add_demo(ulak)
     assert ulak.handlers.get("demo.greet") is not None
+
+
+def test_kinds_name_what_a_process_serves():
+    found = find_ulak("shop_of_test:ulak", None, None)
+    serve_only(found, ["notify.*", "compute.run.io"])
+    with pytest.raises(Misconfigured, match=r"--kinds nope\.\* fits no kind .*notify\.email"):
+        serve_only(found, ["nope.*"])

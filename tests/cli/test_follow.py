@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ulak.cli import events
+from ulak.cli.commands import events
 
 
 class Scripted:

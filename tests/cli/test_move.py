@@ -12,7 +12,7 @@ import pytest
 from tests.postgres_server import fresh_database
 from ulak import Ulak
 from ulak.errors import Misconfigured, NotFound, Unavailable
-from ulak.stores.file_lock import FileLock
+from ulak.stores.sqlite.file_lock import FileLock
 
 NOWHERE = "postgresql://ulak:secret@127.0.0.1:1/ulak"
 

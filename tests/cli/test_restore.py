@@ -11,7 +11,7 @@ import pytest
 
 from ulak import Ulak
 from ulak.errors import Conflict, Invalid, Misconfigured, NotFound, Unavailable
-from ulak.stores.file_lock import FileLock
+from ulak.stores.sqlite.file_lock import FileLock
 from ulak.testing import drain
 
 STORE = "sqlite:///ulak.db"

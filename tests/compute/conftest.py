@@ -9,7 +9,7 @@ from time import monotonic
 
 import pytest
 
-from ulak.compute import ComputeSettings, Engine
+from ulak.compute import Engine, EngineOptions
 
 PATIENCE_SECONDS = 30
 
@@ -81,7 +81,7 @@ def script(root):
 
 @pytest.fixture(scope="module")
 def engine(root):
-    with Engine(ComputeSettings(cpu_workers=2, io_threads=4, script_root=str(root), retry_seconds=0.001)) as engine:
+    with Engine(EngineOptions(cpu_workers=2, io_threads=4, script_root=str(root), retry_seconds=0.001)) as engine:
         yield engine
 
 
@@ -91,7 +91,7 @@ def make_engine(root):
 
     def make(**changes):
         changes = {"cpu_workers": 1, "script_root": str(root), "retry_seconds": 0.001, **changes}
-        made.append(Engine(ComputeSettings(**changes)))
+        made.append(Engine(EngineOptions(**changes)))
         return made[-1]
 
     yield make

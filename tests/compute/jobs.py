@@ -1,4 +1,4 @@
-"""What the tests let workers do. In a module of its own, so that workers can import it."""
+"""Functions that the tests run on workers, in a module of their own, so that workers can import it."""
 
 from __future__ import annotations
 
@@ -27,6 +27,54 @@ def fail(message="no"):
 
 def pid():
     return os.getpid()
+
+
+def pid_of(_):
+    return os.getpid()
+
+
+def size_of(value):
+    return value.nbytes if hasattr(value, "nbytes") else len(value)
+
+
+def first_of(values):
+    return values[0]
+
+
+def add_one_after_a_crash(array, marker):
+    """Change the argument in place, crash; the second run must not see the change."""
+    array += 1
+    if not Path(marker).exists():
+        Path(marker).touch()
+        kill_self()
+    return array[0]
+
+
+def keep(array, path):
+    _arrays[path] = array
+
+
+def keep_in_a_fork(array, path):
+    """A child that outlives its task and looks at the argument only when it is asked to."""
+    if os.fork() == 0:
+        while not Path(f"{path}.asked").exists():
+            threading.Event().wait(0.01)
+        _write_whole(path, array[0])
+        os._exit(0)
+
+
+def report_kept(path):
+    if path in _arrays:
+        _write_whole(path, _arrays[path][0])
+    Path(f"{path}.asked").touch()
+
+
+def _write_whole(path, value):
+    Path(f"{path}.new").write_text(str(value))
+    Path(f"{path}.new").rename(path)
+
+
+_arrays = {}
 
 
 def environment(name):
@@ -85,6 +133,10 @@ def linger(seconds):
     return seconds
 
 
+def linger_long():
+    return linger(60)
+
+
 def exit_python():
     sys.exit(3)
 
@@ -122,8 +174,9 @@ def set_value(name, value):
     os.environ[name] = value
 
 
-def a_lambda():
-    return lambda: None
+def a_lock():
+    """A thing that nothing can pickle."""
+    return threading.Lock()
 
 
 class Bomb:

@@ -34,8 +34,8 @@ def test_any_picklable_callable_will_do(engine):
 
 
 def test_argument_that_cannot_be_pickled_fails_its_future_alone(engine):
-    assert engine.submit(jobs.echo, lambda: None).exception() is not None
-    assert engine.submit(lambda: None).exception() is not None
+    assert engine.submit(jobs.echo, jobs.a_lock()).exception() is not None
+    assert engine.submit(jobs.a_lock().acquire).exception() is not None
     assert engine.submit(jobs.echo, 1).result() == 1
 
 
@@ -214,7 +214,7 @@ def test_blocked_submit_goes_on_when_there_is_room(make_engine, gate):
     first = engine.submit(jobs.echo, 1)
     with concurrent.futures.ThreadPoolExecutor() as threads:
         second = threads.submit(engine.submit, jobs.echo, 2)
-        eventually(lambda: engine.waiting_for_room)
+        eventually(lambda: engine.waiting_submitters)
         assert not second.done()
         gate.open()
         assert second.result().result() == 2
@@ -226,7 +226,7 @@ async def test_full_input_does_not_block_the_event_loop(make_engine, gate):
     held = asyncio.create_task(engine.run(jobs.hold, gate.started, gate.path))
     await asyncio.to_thread(gate.wait)
     others = [asyncio.create_task(engine.run(jobs.echo, number)) for number in range(5)]
-    await asyncio.to_thread(eventually, lambda: engine.waiting_for_room)
+    await asyncio.to_thread(eventually, lambda: engine.waiting_submitters)
     gate.open()
     assert await asyncio.gather(held, *others) == [None, 0, 1, 2, 3, 4]
 

@@ -1,15 +1,16 @@
-"""What every backend promises: the same suite on our own workers and on a Ray cluster."""
+"""The promises of every backend: the same suite on our own workers and on a Ray cluster."""
 
 from __future__ import annotations
 
 import concurrent.futures
 import importlib.util
 
+import numpy as np
 import pytest
 
 from tests.compute import jobs
 from tests.compute.conftest import eventually
-from ulak.compute import ComputeSettings, Crashed, Engine, Task, TaskStatus, TaskType, TimedOut, UnpicklableResult
+from ulak.compute import Crashed, Engine, EngineOptions, Task, TaskStatus, TaskType, TimedOut, UnpicklableResult
 from ulak.errors import Duplicate, Misconfigured, NotFound, Refused, Unavailable
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
@@ -21,13 +22,13 @@ WAIT = 60
 
 
 def settings_for(root, **changes):
-    return ComputeSettings(**{"cpu_workers": 2, "script_root": str(root), "retry_seconds": 0.001, **changes})
+    return EngineOptions(**{"cpu_workers": 2, "script_root": str(root), "retry_seconds": 0.001, **changes})
 
 
 def engine_on(backend, settings):
     if backend == "local":
         return Engine(settings)
-    from ulak.compute.ray_backend import RayBackend
+    from ulak.compute.ray.backend import RayBackend
 
     return Engine(settings, backend=RayBackend(settings))
 
@@ -54,6 +55,37 @@ def test_a_call_answers_with_its_value(engine):
     assert engine.submit(jobs.add, 1, right=2).result(WAIT) == 3
 
 
+@pytest.mark.parametrize("task_type", TaskType)
+def test_scripts_of_both_classes_print_and_return(engine, script, task_type):
+    name = script("chatty.py", "print('hello')\nprint(params['n'], flush=True)\nresult = params['n']\n")
+    tasks = [Task.create(name, {"n": n}, task_type, 0) for n in range(50)]
+    results = [engine.get_result(task_id, WAIT) for task_id in engine.submit_tasks(tasks)]
+    assert [(result.data, result.stdout) for result in results] == [(n, f"hello\n{n}\n") for n in range(50)]
+
+
+def test_a_failing_script_shows_its_own_lines(engine, script):
+    name = script("boom.py", "def run(params):\n    helper()\n\ndef helper():\n    raise ValueError('boom')\n")
+    result = engine.get_result(engine.submit_task(Task.create(name, max_retries=0)), WAIT)
+    assert result.error == "ValueError: boom"
+    assert "raise ValueError('boom')" in result.traceback
+    assert "line 2, in run" in result.traceback
+    assert "ulak" not in result.traceback.replace("__ulak_script__", "")
+
+
+def test_a_script_that_does_not_compile_says_where(engine, script):
+    result = engine.get_result(engine.submit_task(Task.create(script("bad.py", "x = (\n"), max_retries=0)), WAIT)
+    assert "bad.py" in result.traceback
+
+
+def test_large_arrays_come_and_go(engine):
+    array = np.arange(200_000.0)
+    assert np.array_equal(engine.submit(jobs.echo, array).result(WAIT), array)
+
+
+def test_lambdas_run(engine):
+    assert engine.submit(lambda x: x + 1, 1).result(WAIT) == 2
+
+
 def test_an_exception_comes_back(engine):
     with pytest.raises(ValueError, match="dear me"):
         engine.submit(jobs.fail, "dear me").result(WAIT)
@@ -61,7 +93,7 @@ def test_an_exception_comes_back(engine):
 
 def test_a_result_that_cannot_be_sent_is_named(engine):
     with pytest.raises(UnpicklableResult):
-        engine.submit(jobs.a_lambda).result(WAIT)
+        engine.submit(jobs.a_lock).result(WAIT)
 
 
 def test_many_calls_come_back_each_once_and_in_order(engine):
@@ -169,7 +201,7 @@ def test_the_books_balance(engine):
 
 @pytest.mark.skipif(HAS_RAY, reason="Ray is installed")
 def test_without_ray_the_extra_is_named():
-    from ulak.compute.ray_backend import RayBackend
+    from ulak.compute.ray.backend import RayBackend
 
     with pytest.raises(Misconfigured, match=r"ulak\[ray\]"):
-        RayBackend(ComputeSettings())
+        RayBackend(EngineOptions())

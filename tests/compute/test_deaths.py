@@ -100,11 +100,13 @@ def test_nothing_outlives_a_killed_parent(tmp_path):
     code = f"from tests.compute import jobs; jobs.start_engine_and_hold({str(tmp_path)!r})"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen([sys.executable, "-c", code], env=environment) as parent:
-        started = tmp_path / "started"
-        eventually(lambda: started.exists() and started.stat().st_size)
-        family = descendants(parent.pid)
-        assert len(family) >= 4  # nursery, workers, spare, the task's child
-        parent.kill()
+        try:
+            started = tmp_path / "started"
+            eventually(lambda: started.exists() and started.stat().st_size)
+            eventually(lambda: len(descendants(parent.pid)) >= 4)  # forkserver, workers, spare, the task's child
+            family = descendants(parent.pid)
+        finally:
+            parent.kill()  # or whatever went wrong above would be waited for without end
     eventually(lambda: not any(is_alive(pid) for pid in family))
 
 

@@ -197,7 +197,7 @@ def test_dask_uses_it(executor):
 
 def test_joblib_uses_it(executor):
     joblib = pytest.importorskip("joblib")
-    from ulak.compute.joblib_backend import register
+    from ulak.compute.engine.joblib_backend import register
 
     register()
     with joblib.parallel_config(backend="ulak", n_jobs=2, executor=executor):

@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from ulak.compute import ExecutionContext, Result, Task, TaskStatus, TaskType
+from ulak.compute import Engine, ExecutionContext, Result, ScriptRefused, Task, TaskStatus, TaskType
 from ulak.errors import Invalid
 
 
@@ -71,3 +71,41 @@ def test_context_names_task_and_worker():
 
 def test_only_pending_and_running_are_not_final():
     assert [status for status in TaskStatus if not status.is_final] == [TaskStatus.PENDING, TaskStatus.RUNNING]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("priority", 99), ("priority", -1), ("priority", True), ("priority", "2"), ("task_type", "gpu_bound"),
+        ("max_retries", 1.5), ("timeout_seconds", 0), ("timeout_seconds", "5"), ("script_path", "a\0b"),
+        ("script_path", ""),
+    ],
+)  # fmt: skip
+def test_what_would_fail_later_is_refused_at_once(field, value):
+    fields = {"task_id": "a", "script_path": "a.py", field: value}
+    with pytest.raises(Invalid, match=field):
+        Task.from_dict(fields)
+
+
+def test_a_type_may_be_given_as_text():
+    assert Task.create("a.py", task_type="cpu_bound").task_type is TaskType.CPU_BOUND
+
+
+@pytest.mark.parametrize("options", [{"priority": 99}, {"task_type": "gpu"}, {"timeout_seconds": -1}])
+def test_options_of_an_engine_are_checked(engine, options):
+    with pytest.raises(Invalid):
+        engine.using(**options)
+
+
+def test_without_a_root_a_script_may_lie_anywhere(tmp_path):
+    (tmp_path / "anywhere.py").write_text("result = params['value'] * 2\n")
+    with Engine(cpu_workers=1) as engine:
+        task = Task.create(script_path=str(tmp_path / "anywhere.py"), params={"value": 21})
+        assert engine.get_result(engine.submit_task(task), 30).data == 42
+
+
+def test_a_root_binds_when_it_is_set(tmp_path):
+    (tmp_path / "outside.py").write_text("result = 1\n")
+    (tmp_path / "root").mkdir()
+    with Engine(cpu_workers=1, script_root=str(tmp_path / "root")) as engine, pytest.raises(ScriptRefused):
+        engine.submit_task(Task.create(str(tmp_path / "outside.py")))

@@ -7,11 +7,11 @@ from pickle import dumps
 
 import pytest
 
-from ulak.compute import ComputeSettings, Expired, TaskStatus
-from ulak.compute.results import Results
-from ulak.compute.spill import Spill
-from ulak.compute.wire import Frames, pack
-from ulak.compute.work import Outcome
+from ulak.compute import EngineOptions, Expired, TaskStatus
+from ulak.compute.engine.results import Results
+from ulak.compute.engine.spill import Spill
+from ulak.compute.engine.work import Outcome
+from ulak.compute.worker.framing import Frames, pack
 from ulak.errors import NotFound
 
 
@@ -20,7 +20,7 @@ def make(clock, tmp_path):
     made = []
 
     def results(**changes):
-        made.append(Results(ComputeSettings(spill_directory=str(tmp_path), **changes), clock))
+        made.append(Results(EngineOptions(spill_directory=str(tmp_path), **changes), clock))
         return made[-1]
 
     yield results
@@ -123,9 +123,10 @@ def test_result_that_cannot_be_loaded_is_a_failure_of_that_task_alone(make):
 
 def test_frames_come_out_whole_however_they_were_cut():
     messages = [[1, b"x" * 1000], "two", None]
-    stream, frames, out = b"".join(pack(message) for message in messages), Frames(), []
+    stream, out = b"".join(pack(message) for message in messages), []
     near, far = socket.socketpair()
     with near, far:
+        frames = Frames(far, lambda message, _: message)
         for start in range(0, len(stream), 7):
             near.send(stream[start : start + 7])
             out += frames.receive(far)

@@ -14,10 +14,11 @@ from tests.compute.conftest import is_alive
 from tests.compute.rooms import build, die_the_first_time, never_returns, task, where, write_scripts
 from tests.flow.stores import address_of
 from ulak import ids
-from ulak.compute import Expired, TaskStatus
-from ulak.compute.jobs import KINDS, MOST_RESULT_BYTES, read_cause
+from ulak.compute import Expired, Result, TaskStatus
+from ulak.compute.endings import cause_of, read_cause
+from ulak.compute.jobs import KINDS, MAX_RESULT_BYTES
 from ulak.errors import IllegalTransition, Invalid, NotFound
-from ulak.spine.dead_letters import Filter
+from ulak.spine.units.dead_letters import Filter
 from ulak.testing import drain
 
 WAIT = 60
@@ -55,6 +56,9 @@ async def test_every_end_is_a_different_answer_and_asking_twice_gives_the_same(a
         failed = await run(ulak, "fail.py", {"text": "CRASHED and TIMED_OUT"})
         assert (failed.status, failed.stderr) == (TaskStatus.FAILED, "went wrong\n")
         assert "ValueError: CRASHED and TIMED_OUT" in failed.error
+        assert (failed.stdout, failed.worker_id) == ("before\n", "io-0")
+        assert "fail.py" in failed.traceback
+        assert "raise ValueError(" in failed.traceback  # the script's own line
         crashed = await run(ulak, "crash.py", cpu=True)
         assert crashed.status is TaskStatus.CRASHED
         assert "SIGKILL" in crashed.error
@@ -116,11 +120,11 @@ async def test_results_that_cannot_be_kept_fail_by_name(address, room_root):
         odd = await run(ulak, "odd.py", retries=5)
         assert (odd.status, odd.attempts) == (TaskStatus.FAILED, 1)
         assert "JSON" in odd.error or "pickled" in odd.error
-        large = await run(ulak, "large.py", {"size": MOST_RESULT_BYTES}, retries=5)
+        large = await run(ulak, "large.py", {"size": MAX_RESULT_BYTES}, retries=5)
         assert (large.status, large.attempts) == (TaskStatus.FAILED, 1)
         assert "at most 1024 are kept" in large.error
-        fitting = await run(ulak, "large.py", {"size": MOST_RESULT_BYTES // 2})
-        assert len(fitting.data) == MOST_RESULT_BYTES // 2
+        fitting = await run(ulak, "large.py", {"size": MAX_RESULT_BYTES // 2})
+        assert len(fitting.data) == MAX_RESULT_BYTES // 2
 
 
 async def test_a_batch_is_accepted_whole_or_not_at_all(address, room_root):
@@ -170,10 +174,21 @@ async def test_a_job_of_another_kind_is_no_task(room_root):
 
 
 def test_the_cause_of_a_death_is_read_only_from_its_beginning():
-    assert read_cause("Permanent: TIMED_OUT after 2 attempt(s): x")[0] is TaskStatus.TIMED_OUT
-    assert read_cause("Permanent: FAILED after 1 attempt(s): CRASHED after 3 attempts")[0] is TaskStatus.FAILED
-    assert read_cause("poison: the process died 3 times while this job was running")[0] is TaskStatus.CRASHED
-    assert read_cause("Permanent: FAILED after 1 attempt(s): x\nstderr: y")[2] == "y"
+    assert read_cause("Permanent: TIMED_OUT after 2 attempt(s): x").status is TaskStatus.TIMED_OUT
+    assert read_cause("Permanent: FAILED after 1 attempt(s): CRASHED after 3 attempts").status is TaskStatus.FAILED
+    assert read_cause("poison: the process died 3 times while this job was running").status is TaskStatus.CRASHED
+
+
+def test_a_cause_is_read_back_as_it_was_written():
+    result = Result(
+        "id", TaskStatus.FAILED, None, "E: e", stdout="o\n" * 500, stderr="x", worker_id="cpu-3", traceback="T"
+    )
+    cause = cause_of(result, 2)
+    assert len(cause) < 2000
+    ending = read_cause(cause)
+    assert (ending.status, ending.traceback, ending.stderr, ending.worker) == (TaskStatus.FAILED, "T", "x", "cpu-3")
+    assert ending.stdout.endswith("o\no\n")
+    assert ending.error == "FAILED after 2 attempt(s) on cpu-3: E: e"
 
 
 async def test_any_kind_may_run_on_a_process(address, room_root):
@@ -247,7 +262,7 @@ async def test_what_runs_at_a_stop_comes_back(tmp_path, room_root, gate):
     address = f"sqlite:///{tmp_path}/ulak.db"
     limits = {"stop_grace_seconds": 0, "stop_cancel_seconds": 5}
     async with build(address, room_root, worker=limits) as ulak:
-        held_one = await ulak.compute.submit(task("hold.py", held(gate), cpu=True))
+        held_one = await ulak.compute.submit(task("hold.py", held(gate), cpu=True, retries=1))
         pid = await waited(gate)
     assert not is_alive(pid)
     Path(gate.path).unlink()
@@ -256,9 +271,32 @@ async def test_what_runs_at_a_stop_comes_back(tmp_path, room_root, gate):
         assert (await ulak.compute.result(held_one, WAIT)).data == "came back"
 
 
-async def test_both_classes_share_one_bound(room_root):
-    async with build("memory:", room_root, work=False, compute={"capacity": 2}) as ulak:
-        await ulak.compute.submit_many([task("double.py", cpu=True), task("double.py")])
-        kinds = {ulak.store.ledger.pool_of(kind) for kind in KINDS.values()}
-        assert kinds == {"compute"}
-        assert ulak.store.ledger.capacity("compute") == 2
+async def test_a_task_without_retries_waits_for_a_person_when_its_process_is_cut_off(tmp_path, room_root, gate):
+    address = f"sqlite:///{tmp_path}/ulak.db"
+    limits = {"stop_grace_seconds": 0, "stop_cancel_seconds": 5}
+    async with build(address, room_root, worker=limits) as ulak:
+        once = await ulak.compute.submit(task("hold.py", held(gate), cpu=True, retries=0))
+        await waited(gate)
+    Path(gate.path).unlink()
+    Path(gate.path).write_text("came back")
+    Path(gate.started).unlink()
+    async with build(address, room_root) as ulak:
+        result = await ulak.compute.result(once, WAIT)
+        (dead,) = await ulak.jobs.find_dead(Filter(error_class="uncertain"))
+        assert ulak.store.ids.to_uuid(dead) == once
+        assert not Path(gate.started).exists()  # it did not run again
+        await ulak.jobs.redrive([dead])  # a person decides
+        assert (await ulak.compute.result(once, WAIT)).data == "came back"
+    assert result.status is TaskStatus.CRASHED
+
+
+async def test_a_path_that_no_system_can_have_is_refused(room_root):
+    with pytest.raises(Invalid, match="is not a path"):
+        task("a\0b.py")
+
+
+async def test_each_class_has_its_own_bound(room_root):
+    options = {"capacity": 2}
+    async with build("memory:", room_root, work=False, compute=options) as ulak:
+        await ulak.compute.submit_many([task("double.py", cpu=True)] * 2 + [task("double.py")] * 2)
+        assert {kind: ulak.store.capacity.free(kind) for kind in KINDS.values()} == dict.fromkeys(KINDS.values(), 0)

@@ -11,7 +11,8 @@ import pytest
 
 from tests.api.serving import serving
 from tests.compute.rooms import write_scripts
-from ulak.compute.gauges import GAUGES
+from ulak.compute import Result, Task
+from ulak.compute.engine.gauges import GAUGES
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text(encoding="utf-8")
 
@@ -46,7 +47,7 @@ async def test_a_task_is_accepted_run_and_asked_for(room):
         assert (await served.post(f"/api/compute/tasks/{identifier}/cancel")).status == 409
 
 
-ROUTES = [("POST", "/tasks"), ("POST", "/tasks/batch"), ("GET", "/stats")]
+ROUTES = [("POST", "/tasks"), ("POST", "/tasks/batch")]
 TASK = {"script_path": "double.py", "params": {"value": 1}}
 
 
@@ -68,6 +69,17 @@ async def test_only_the_scope_by_its_name_runs_scripts(room, scopes):
         for method, path in ROUTES:
             assert (await served.ask(method, f"/api/compute{path}", key=other)).status == 403
         assert (await served.post("/api/compute/tasks", TASK)).status == 202
+
+
+async def test_whoever_may_look_sees_a_result_without_what_the_script_gave(room):
+    async with room() as served:
+        identifier = await submit(served, "double.py", {"value": 4}, task_type="cpu_bound")
+        await served.get(f"/api/compute/tasks/{identifier}/result?wait=60")
+        look = await served.make_key("look")
+        seen = (await served.get(f"/api/compute/tasks/{identifier}/result", key=look)).body
+        assert (seen["status"], seen["data"], seen["stdout"]) == ("SUCCESS", "***", "***")
+        assert (await served.get("/api/compute/stats", key=look)).status == 200
+        assert (await served.post("/api/compute/tasks", TASK, key=look)).status == 403
 
 
 async def test_no_other_door_leads_to_a_script(room):
@@ -99,6 +111,8 @@ async def test_who_may_not_run_scripts_can_not_make_a_key_that_may(room):
     [
         ({"script_path": "../secret.py"}, "outside"),
         ({"script_path": "none.py"}, "no script"),
+        ({"script_path": "a\0b.py"}, "script_path"),
+        ({"script_path": "double.py", "priority": 99}, "priority"),
         ({"script_path": "double.py", "task_type": "gpu_bound"}, "task_type"),
         ({"script_path": "double.py", "max_retries": 101}, "max_retries"),
         ({"script_path": "double.py", "timeout_seconds": 0}, "timeout_seconds"),
@@ -111,6 +125,15 @@ async def test_what_may_not_run_is_refused_by_name(room, task, word):
         answer = await served.post("/api/compute/tasks", task)
         assert answer.status == 400
         assert word in answer.text
+
+
+async def test_a_task_is_posted_as_its_own_dictionary(room):
+    async with room() as served:
+        task = Task.create("double.py", {"value": 4})
+        accepted = await served.post("/api/compute/tasks", task.to_dict())
+        assert accepted.status == 202
+        result = await served.get(f"/api/compute/tasks/{accepted.body['task_id']}/result?wait=60")
+        assert Result.from_dict(result.body).data["value"] == 8
 
 
 async def test_a_batch_is_taken_whole(room):

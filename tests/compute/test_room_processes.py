@@ -26,11 +26,10 @@ def said(folder, *words, **options):
     return json.loads(command(folder, "compute", *words, **options).stdout.splitlines()[-1])
 
 
-def test_run_prints_what_the_script_prints_and_its_result(folder):
+def test_run_prints_only_the_result_to_stdout(folder):
     done = command(folder, "compute", "run", "scripts/double.py", "--param", "value=21", "--cpu")
-    first, last = done.stdout.splitlines()
-    assert first == "doubling"
-    assert json.loads(last)["data"]["value"] == 42
+    assert json.loads(done.stdout)["data"]["value"] == 42
+    assert "doubling" in done.stderr.splitlines()
 
 
 def test_run_of_a_failing_script_fails(folder):
@@ -73,6 +72,24 @@ def ask(process, key, path, body=None):
     request = urllib.request.Request(f"{process.address}/api/compute/tasks{path}", data, headers)
     with urllib.request.urlopen(request, timeout=90) as answer:
         return json.load(answer)
+
+
+def test_a_task_without_retries_does_not_run_again_after_a_kill_of_the_server(folder):
+    gate = Gate(folder)
+    key = json.loads(command(folder, "keys", "create", "shop", "--scope", "compute", "--json").stdout)["token"]
+    params = {"started": gate.started, "gate": gate.path}
+    with server(folder) as process:
+        body = {"script_path": "hold.py", "params": params, "task_type": "cpu_bound", "max_retries": 0}
+        accepted = ask(process, key, "", body)
+        worker = gate.wait()
+        process.stop(signal.SIGKILL)
+    eventually(lambda: not is_alive(worker))
+    Path(gate.started).unlink()
+    with server(folder) as process:
+        result = ask(process, key, f"/{accepted['task_id']}/result?wait=60")
+    assert result["status"] == "CRASHED"
+    assert "may have had its effect" in result["error"]
+    assert not Path(gate.started).exists()
 
 
 def test_accepted_tasks_survive_the_kill_of_the_server(folder):

@@ -189,7 +189,7 @@ def test_failing_script_is_tried_again_as_often_as_asked(run, script, tmp_path):
 
 
 def test_value_that_cannot_be_pickled_is_a_failure(run, script):
-    result = run(script("unpicklable.py", "result = lambda: 1\n"))
+    result = run(script("unpicklable.py", "import threading\nresult = threading.Lock()\n"))
     assert result.status is TaskStatus.FAILED
     assert "cannot be pickled" in result.error
 
@@ -291,5 +291,11 @@ def test_components_count_and_say_how_they_are(make_engine, script):
     assert (metrics["output_queue"]["total_put"], metrics["output_queue"]["total_get"]) == (1, 1)
     assert metrics["thread_pool"]["active_count"] == 0
     assert metrics["workers"]["cpu-0"]["total_done"] == 1
-    assert engine.status() == {"input_queue": "accepting", "process_pool": "running", "cpu-0": "idle"}
+    assert engine.status() == {
+        "input_queue": "accepting",
+        "output_queue": "holding",
+        "process_pool": "running",
+        "thread_pool": "idle",
+        "cpu-0": "idle",
+    }
     assert os.getpid() != metrics["workers"]["cpu-0"]["pid"]

@@ -9,15 +9,15 @@ from typing import Any
 
 from ulak import codec
 from ulak.clock import ManualClock
-from ulak.spine.claim import CLAIM_SUSPECTS, Claimed, Claimer, Demand, SuspectDemand, Want
-from ulak.spine.enqueue import ENQUEUE, ENQUEUE_ONE, Full
 from ulak.spine.event import EventRecord, read_events
 from ulak.spine.job import READY, Lease, Row
 from ulak.spine.outcome import DONE, Outcome, Settlement
 from ulak.spine.query import Queries
-from ulak.spine.settle import SETTLE
-from ulak.spine.store import Buffers, Store
-from ulak.spine.timers import LOOK_AHEAD, PROMOTE_DUE, spare_of
+from ulak.spine.store import AfterCommit, Store
+from ulak.spine.units.claim import CLAIM_SUSPECTS, Claimed, ClaimVerbs, Demand, SuspectDemand, Want
+from ulak.spine.units.enqueue import ENQUEUE, ENQUEUE_ONE, Full
+from ulak.spine.units.settle import SETTLE
+from ulak.spine.units.timers import LOOK_AHEAD, PROMOTE_DUE, budget_of
 
 sql = Queries("ulak.spine")
 
@@ -29,16 +29,16 @@ class Ears:
 
     def __init__(self) -> None:
         self.ready: set[tuple[str, int]] = set()
-        self.room: list[str] = []
+        self.free: list[str] = []
         self.cancelled: list[int] = []
         self.behind = False
         self.due_at: int | None = None
         self.failure: Exception | None = None
         self._changed = asyncio.Event()
 
-    def committed(self, buffers: Buffers, room_for: list[str]) -> None:
+    def committed(self, buffers: AfterCommit, freed: list[str]) -> None:
         self.ready |= buffers.ready
-        self.room += room_for
+        self.free += freed
         self.cancelled += buffers.cancelled
         self.behind |= buffers.behind
         self.due_at = buffers.due_at if buffers.due_at is not None else self.due_at
@@ -61,7 +61,7 @@ class Bench:
         self.store = store
         self.ears = ears
         self.clock = clock
-        self._claimer = Claimer()
+        self._claimer = ClaimVerbs()
 
     def row(self, kind: str = "mail", payload: Any = None, **columns: Any) -> Row:
         now = self.store.clock.now()
@@ -82,16 +82,16 @@ class Bench:
         return await self.store.submit(ENQUEUE, rows)
 
     async def claim(
-        self, kind: str = "mail", room: int = 100, levels: Sequence[int] = LEVELS, rate: float | None = None
+        self, kind: str = "mail", free: int = 100, levels: Sequence[int] = LEVELS, rate: float | None = None
     ) -> list[Lease]:
-        return (await self.demand(kind, room, levels, rate)).leases
+        return (await self.demand(kind, free, levels, rate)).leases
 
     async def demand(
-        self, kind: str = "mail", room: int = 100, levels: Sequence[int] = LEVELS, rate: float | None = None
+        self, kind: str = "mail", free: int = 100, levels: Sequence[int] = LEVELS, rate: float | None = None
     ) -> Claimed:
-        want = Want(kind, room, tuple(levels), rate)
+        want = Want(kind, free, tuple(levels), rate)
         return await self.store.submit(
-            self._claimer.verb, Demand(self.store.owner, (want,), room=room, lanes={"async": room})
+            self._claimer.verb, Demand(self.store.owner, (want,), free=free, lanes={"async": free})
         )
 
     async def claim_suspects(self, *kinds: str, alone: bool = False, rate: float | None = None) -> list[Lease]:
@@ -111,23 +111,25 @@ class Bench:
     async def promote_due(self) -> int | None:
         return await self.store.submit(PROMOTE_DUE, None)
 
-    async def look_ahead(self, *kinds: str, room: int = 100, rate: float | None = None) -> int | None:
-        """As the timers of a worker that has so much room for each of these kinds; answers when to look again."""
-        wants = tuple(Want(kind, room, (), rate) for kind in kinds or ("mail",))
-        demand = Demand(self.store.owner, wants, room=room, lanes={"async": room})
-        return (await self.store.submit(LOOK_AHEAD, spare_of(demand, ()))).again_at
+    async def look_ahead(self, *kinds: str, free: int = 100, rate: float | None = None) -> int | None:
+        """As the timers of a worker that has so much capacity for each of these kinds; answers when to look again."""
+        wants = tuple(Want(kind, free, (), rate) for kind in kinds or ("mail",))
+        demand = Demand(self.store.owner, wants, free=free, lanes={"async": free})
+        return (await self.store.submit(LOOK_AHEAD, budget_of(demand, ()))).again_at
 
-    def ride(self, *kinds: str, room: int = 100) -> asyncio.Future[Claimed | None]:
-        wants = tuple(Want(kind, room, ()) for kind in kinds or ("mail",))
-        return self.store.ride(self._claimer.riding, Demand(self.store.owner, wants, room=room, lanes={"async": room}))
+    def piggyback(self, *kinds: str, free: int = 100) -> asyncio.Future[Claimed | None]:
+        wants = tuple(Want(kind, free, ()) for kind in kinds or ("mail",))
+        return self.store.piggyback(
+            self._claimer.piggyback, Demand(self.store.owner, wants, free=free, lanes={"async": free})
+        )
 
     async def tally(self, kind: str = "mail") -> dict[str, int]:
-        rows = await self.store.read(lambda tx: tx.all(sql.read_tally))
+        rows = await self.store.read(lambda tx: tx.rows(sql.read_tally))
         return {word: int(number) for word, of, number in rows if of == kind}
 
     async def live(self) -> Counter[str]:
-        rows = await self.store.read(lambda tx: tx.all(sql.count_live))
-        return Counter(dict(rows))
+        rows = await self.store.read(lambda tx: tx.rows(sql.count_live))
+        return Counter({kind: number for kind, number, _ in rows})
 
     async def events(self, number: int) -> list[EventRecord]:
         """The first `number` events; waits until they can be read."""
@@ -144,7 +146,7 @@ class Bench:
 
     async def record(self, identifier: int, table: str) -> tuple[Any, ...] | None:
         query = {"job": sql.read_job, "past": sql.read_past, "dead": sql.read_dead}[table]
-        return await self.store.read(lambda tx: tx.one(query, id=identifier))
+        return await self.store.read(lambda tx: tx.row(query, id=identifier))
 
 
 def ids_of(leases: Sequence[Lease]) -> list[int]:

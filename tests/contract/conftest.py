@@ -11,9 +11,9 @@ import pytest
 from tests.contract.bench import Bench, Ears
 from tests.postgres_server import fresh_database
 from ulak.clock import ManualClock
-from ulak.spine.store import Store
-from ulak.stores.postgres import PostgresStore
-from ulak.stores.sqlite import SqliteStore
+from ulak.spine.store import Store, live_pool
+from ulak.stores.postgres.store import PostgresStore
+from ulak.stores.sqlite.store import SqliteStore
 
 STORES = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
@@ -38,9 +38,12 @@ def make_store(address: str, clock: ManualClock, bounds: dict[str, int]) -> Stor
     def capacity(kind: str) -> int:
         return bounds.get(kind, 1_000_000)
 
+    def live(kind: str) -> int:
+        return bounds.get(live_pool(kind), capacity(kind))
+
     if address.startswith("postgresql:"):
-        return PostgresStore(address, clock, capacity)
-    return SqliteStore(None if address == "memory:" else address, clock, capacity)
+        return PostgresStore(address, clock, capacity, live=live)
+    return SqliteStore(None if address == "memory:" else address, clock, capacity, live=live)
 
 
 Opener = Callable[..., contextlib.AbstractAsyncContextManager[Bench]]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.contract.bench import Bench, ids_of
-from ulak.spine.cancel import CANCEL
-from ulak.spine.jobs import read_record
 from ulak.spine.outcome import Cancel, Release, Retry
-from ulak.spine.rescue import RESCUE, Lost
-from ulak.spine.timers import AHEAD_MILLIS, SLACK_MILLIS, SLICE
+from ulak.spine.units.cancel import CANCEL
+from ulak.spine.units.records import read_record
+from ulak.spine.units.rescue import RESCUE, Lost
+from ulak.spine.units.timers import AHEAD_MILLIS, SLACK_MILLIS, SLICE
 
 SOON = AHEAD_MILLIS - 5
 
@@ -29,9 +29,9 @@ async def test_what_is_due_soon_is_claimed_by_the_look_that_finds_it(bench: Benc
     now = bench.clock.now()
     soon = [await bench.add(due_at=now + millis) for millis in (1, AHEAD_MILLIS)]
     later = await bench.add(due_at=now + AHEAD_MILLIS + 1)
-    ride = bench.ride()
+    piggyback = bench.piggyback()
     assert await bench.look_ahead() == now + AHEAD_MILLIS + 1 - SLACK_MILLIS
-    assert ids_of((await ride).leases) == soon
+    assert ids_of((await piggyback).leases) == soon
     assert await status(bench, later) == "deferred"
 
 
@@ -70,20 +70,20 @@ async def test_a_start_after_the_due_time_is_written_down_as_it_is(bench: Bench)
 async def test_half_of_the_room_is_left_for_what_is_due(bench: Bench):
     now = bench.clock.now()
     soon = [await bench.add(due_at=now + 1 + number) for number in range(5)]
-    assert await bench.look_ahead(room=4) == now + 3  # when the first that found no room is due
+    assert await bench.look_ahead(free=4) == now + 3  # when the first that found no capacity is due
     assert [await status(bench, one) for one in soon] == ["ready"] * 2 + ["deferred"] * 3
 
 
 async def test_the_only_place_of_a_kind_is_not_taken_ahead_of_time(bench: Bench):
     soon = await bench.add(due_at=bench.clock.now() + SOON)
-    await bench.look_ahead(room=1)
+    await bench.look_ahead(free=1)
     assert await status(bench, soon) == "deferred"
 
 
 async def test_what_is_due_needs_no_room_to_become_ready(bench: Bench):
     due = [await bench.add(due_at=bench.clock.now() + 100) for _ in range(5)]
     bench.clock.advance(0.1)
-    await bench.look_ahead(room=1)
+    await bench.look_ahead(free=1)
     assert ids_of(await bench.claim()) == due
 
 
@@ -134,9 +134,9 @@ async def test_there_is_a_look_at_once_while_a_slice_was_not_enough(bench: Bench
     now = bench.clock.now()
     rows = [bench.row(due_at=now + 10) for _ in range(SLICE + 50)]
     await bench.offer(*rows)
-    assert await bench.look_ahead(room=1000) == now
-    assert await bench.look_ahead(room=1000) is None
-    assert ids_of(await bench.claim(room=1000)) == [row.id for row in rows]
+    assert await bench.look_ahead(free=1000) == now
+    assert await bench.look_ahead(free=1000) is None
+    assert ids_of(await bench.claim(free=1000)) == [row.id for row in rows]
 
 
 async def test_a_job_that_expires_by_its_due_time_never_runs(bench: Bench):

@@ -11,8 +11,8 @@ async def test_every_state_is_counted_with_its_oldest(bench: Bench):
     bench.clock.advance(1)
     await bench.offer(bench.row(prio=1), bench.row(due_at=began + 60_000))
     await bench.offer(bench.row("order", key="a"), bench.row("order", key="a"))
-    await bench.claim(room=1, levels=[0])
-    rows = await bench.store.read(lambda tx: tx.all(sql.count_waiting))
+    await bench.claim(free=1, levels=[0])
+    rows = await bench.store.read(lambda tx: tx.rows(sql.count_waiting))
     assert sorted(map(tuple, rows)) == [
         ("mail", 0, 4, began),
         ("mail", 1, 1, began + 60_000),
@@ -29,7 +29,7 @@ async def test_what_was_put_off_waits_from_its_due_time_on_whatever_its_state(be
     bench.clock.advance(90)
     await bench.promote_due()
     await bench.claim("sms")
-    rows = await bench.store.read(lambda tx: tx.all(sql.count_waiting))
+    rows = await bench.store.read(lambda tx: tx.rows(sql.count_waiting))
     assert sorted(map(tuple, rows)) == [
         ("mail", 0, 1, due_at), ("order", 0, 1, due_at), ("order", 3, 1, due_at), ("sms", 2, 1, due_at),
     ]  # fmt: skip

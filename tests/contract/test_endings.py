@@ -8,13 +8,13 @@ from tests.contract.bench import Bench, ids_of
 from ulak import codec
 from ulak.clock import to_datetime
 from ulak.errors import NotFound
-from ulak.spine import dead_letters
-from ulak.spine.cancel import CANCEL
-from ulak.spine.dead_letters import REDRIVE, Filter
 from ulak.spine.job import SUSPECT_LEVEL
+from ulak.spine.loops.rescuer import BEAT, Beat
 from ulak.spine.outcome import Dead, Release, Retry
-from ulak.spine.rescue import RESCUE, Lost
-from ulak.spine.rescuer import BEAT, Beat
+from ulak.spine.units import dead_letters
+from ulak.spine.units.cancel import CANCEL
+from ulak.spine.units.dead_letters import REDRIVE, Filter
+from ulak.spine.units.rescue import RESCUE, Lost
 
 
 async def test_a_waiting_job_is_cancelled_at_once(bench: Bench):
@@ -41,7 +41,7 @@ async def test_a_heartbeat_tells_of_cancelled_jobs_to_their_own_worker_only(benc
     await bench.claim()
     await bench.store.submit(CANCEL, identifier)
     for owner, told in ((bench.store.owner, [identifier]), (4711, [])):
-        pulse = await bench.store.submit(BEAT, Beat(owner, 10_000, bench.store.shared))
+        pulse = await bench.store.submit(BEAT, Beat(owner, 10_000, bench.store.multi_process))
         assert pulse.cancelled == told
 
 

@@ -40,7 +40,7 @@ async def test_a_reader_beside_many_writers_misses_nothing(bench: Bench):
     async def work() -> None:
         done = 0
         while done < jobs:
-            leases = await bench.claim(room=50)
+            leases = await bench.claim(free=50)
             done += len(await bench.settle(leases)) if leases else 0
             await asyncio.sleep(0)
 

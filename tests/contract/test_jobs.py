@@ -10,11 +10,11 @@ import pytest
 from tests.contract.bench import LEVELS, Bench, ids_of
 from ulak import codec
 from ulak.errors import Invalid
-from ulak.spine.budget import spend
-from ulak.spine.claim import Claimer, Demand, Want
-from ulak.spine.jobs import list_records, read_record
 from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Snooze
 from ulak.spine.store import Tx
+from ulak.spine.units.claim import ClaimVerbs, Demand, Want
+from ulak.spine.units.rate import spend
+from ulak.spine.units.records import list_records, read_record
 
 
 async def test_a_job_is_claimed_once_and_leaves_when_it_is_done(bench: Bench):
@@ -31,34 +31,34 @@ async def test_a_job_is_claimed_once_and_leaves_when_it_is_done(bench: Bench):
 
 async def test_jobs_of_a_level_come_in_the_order_of_their_ids(bench: Bench):
     added = [await bench.add() for _ in range(5)]
-    assert ids_of(await bench.claim(room=3)) == added[:3]
+    assert ids_of(await bench.claim(free=3)) == added[:3]
     assert ids_of(await bench.claim()) == added[3:]
 
 
 async def test_a_claim_takes_no_more_than_its_room_and_tells_which_levels_are_dry(bench: Bench):
     for _ in range(3):
         await bench.add(prio=1)
-    claimed = await bench.demand(room=2, levels=(1,))
+    claimed = await bench.demand(free=2, levels=(1,))
     assert len(claimed.leases) == 2
     assert claimed.dry == []
-    claimed = await bench.demand(room=2, levels=(1,))
+    claimed = await bench.demand(free=2, levels=(1,))
     assert len(claimed.leases) == 1
     assert claimed.dry == [("mail", 1)]
 
 
-@pytest.mark.parametrize(("room", "lane"), [(3, 100), (100, 3)])
-async def test_a_claim_of_several_kinds_keeps_within_its_room_and_that_of_their_lane(bench: Bench, room, lane):
+@pytest.mark.parametrize(("free", "lane"), [(3, 100), (100, 3)])
+async def test_a_claim_of_several_kinds_keeps_within_its_room_and_that_of_their_lane(bench: Bench, free, lane):
     for kind in ("mail", "sms"):
         await bench.offer(*[bench.row(kind) for _ in range(2)])
     wants = tuple(Want(kind, 100, LEVELS) for kind in ("mail", "sms"))
-    demand = Demand(bench.store.owner, wants, room=room, lanes={"async": lane})
-    claimed = await bench.store.submit(Claimer().verb, demand)
+    demand = Demand(bench.store.owner, wants, free=free, lanes={"async": lane})
+    claimed = await bench.store.submit(ClaimVerbs().verb, demand)
     assert [lease.kind for lease in claimed.leases] == ["mail", "mail", "sms"]
 
 
 async def test_a_listing_that_is_not_whole_leaves_out_what_may_be_large(bench: Bench):
     identifiers = [await bench.add(payload={"to": "ada"}) for _ in range(3)]
-    done, dead = await bench.claim(room=2)
+    done, dead = await bench.claim(free=2)
     await bench.settle([done], Done({"sent": True}))
     await bench.settle([dead], Dead("no mailbox", "permanent"))
     listed = await bench.store.read(list_records, None, None, 1 << 62, 10, whole=False)
@@ -191,7 +191,7 @@ async def test_due_jobs_become_ready_a_slice_at_a_time(bench: Bench):
     bench.clock.advance(1)
     assert await bench.promote_due() is not None
     assert await bench.promote_due() is None
-    assert len(await bench.claim(room=300)) == 250
+    assert len(await bench.claim(free=300)) == 250
 
 
 async def test_jobs_with_and_without_unusual_columns_are_kept_as_they_are(bench: Bench):
@@ -205,7 +205,7 @@ async def test_jobs_with_and_without_unusual_columns_are_kept_as_they_are(bench:
         bench.row("other", payload=7),
     ] + [bench.row(payload=number) for number in range(100, 300)]
     assert await bench.offer(*rows) == [row.id for row in rows]
-    leases = {one.id: one for one in [*await bench.claim(room=500), *await bench.claim("other")]}
+    leases = {one.id: one for one in [*await bench.claim(free=500), *await bench.claim("other")]}
     for row in rows:
         lease = leases[row.id]
         assert (lease.kind, lease.key, lease.prio, lease.due_at, lease.accepted_at, lease.expires_at) == (
@@ -263,7 +263,7 @@ async def test_a_unit_of_done_runs_in_the_settling_transaction(bench: Bench):
     follow_up = bench.row("follow")
 
     def unit(tx):
-        from ulak.spine.enqueue import enqueue_rows
+        from ulak.spine.units.enqueue import enqueue_rows
 
         enqueue_rows(tx, [follow_up])
 
@@ -289,7 +289,7 @@ async def test_a_unit_that_raises_keeps_its_job_and_spares_the_others(bench: Ben
 
 async def test_a_write_that_raises_leaves_nothing(bench: Bench):
     def unit(tx):
-        from ulak.spine.enqueue import enqueue_rows
+        from ulak.spine.units.enqueue import enqueue_rows
 
         enqueue_rows(tx, [bench.row()])
         raise Invalid("changed my mind")
@@ -302,7 +302,7 @@ async def test_a_write_that_raises_leaves_nothing(bench: Bench):
 
 async def test_low_priority_still_moves_under_a_flood_of_high(bench: Bench):
     await bench.offer(*[bench.row(prio=1) for _ in range(400)], *[bench.row(prio=3) for _ in range(20)])
-    taken = [lease for _ in range(8) for lease in await bench.claim(room=8)]
+    taken = [lease for _ in range(8) for lease in await bench.claim(free=8)]
     low = [lease for lease in taken if lease.prio == 3]
     assert len(taken) == 64
     assert 1 <= len(low) <= 8
@@ -310,7 +310,7 @@ async def test_low_priority_still_moves_under_a_flood_of_high(bench: Bench):
 
 async def test_a_rate_bounds_what_is_claimed_and_says_when_to_come_back(bench: Bench):
     await bench.offer(*[bench.row() for _ in range(30)])
-    claimed = await bench.demand(room=100, rate=10.0)
+    claimed = await bench.demand(free=100, rate=10.0)
     assert len(claimed.leases) == 10
     assert claimed.rate_wait_seconds["mail"] == pytest.approx(0.1, abs=0.01)
     assert await bench.claim(rate=10.0) == []
@@ -326,19 +326,19 @@ async def test_tokens_that_found_no_job_are_given_back(bench: Bench):
 
 
 async def test_a_kind_that_has_tokens_left_over_need_not_wait_for_its_rate(bench: Bench):
-    assert (await bench.demand(room=100, rate=1 / 60)).rate_wait_seconds == {}
+    assert (await bench.demand(free=100, rate=1 / 60)).rate_wait_seconds == {}
     await bench.add()
-    claimed = await bench.demand(room=100, rate=1 / 60)
+    claimed = await bench.demand(free=100, rate=1 / 60)
     assert len(claimed.leases) == 1
     assert claimed.rate_wait_seconds["mail"] == pytest.approx(60)
-    assert (await bench.demand(room=100, rate=1 / 60)).rate_wait_seconds["mail"] == pytest.approx(60)
+    assert (await bench.demand(free=100, rate=1 / 60)).rate_wait_seconds["mail"] == pytest.approx(60)
 
 
 async def test_reads_can_not_write(bench: Bench):
     from tests.contract.bench import sql
 
     with pytest.raises(Exception, match=r"(?i)read-?only|readonly|can't"):
-        await bench.store.read(lambda tx: tx.run(sql.bury_owner, id=1, now=1))
+        await bench.store.read(lambda tx: tx.execute(sql.bury_owner, id=1, now=1))
 
 
 async def test_a_rate_holds_for_a_transaction_that_waited_and_has_an_older_time(bench: Bench):

@@ -7,9 +7,10 @@ import asyncio
 import pytest
 
 from tests.contract.bench import Bench, ids_of
-from ulak.spine.cancel import CANCEL
 from ulak.spine.outcome import Dead, Done, Release, Retry
-from ulak.spine.slots import PROMOTE_STRANDED
+from ulak.spine.units.cancel import CANCEL
+from ulak.spine.units.rescue import RESCUE, Lost
+from ulak.spine.units.slots import PROMOTE_STRANDED
 
 
 async def test_a_taken_unique_key_answers_its_holder(bench: Bench):
@@ -152,3 +153,14 @@ async def test_nothing_stands_behind_a_free_slot(bench: Bench):
     await bench.offer(*[bench.row(key=f"k{index % 3}") for index in range(9)])
     assert await bench.store.submit(PROMOTE_STRANDED, "") is None
     assert len(await bench.claim()) == 3
+
+
+async def test_a_crashed_job_that_was_put_off_without_its_slot_comes_back_as_a_suspect(bench: Bench):
+    crashed = await bench.add(key="k", slots=2)
+    await bench.claim()
+    await bench.store.submit(RESCUE, Lost(bench.store.owner, 5))
+    await bench.settle(await bench.claim_suspects(), Retry(), resume_at=bench.clock.now() + 1000)
+    bench.clock.advance(1)
+    await bench.promote_due()
+    assert await bench.claim() == []
+    assert ids_of(await bench.claim_suspects()) == [crashed]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.bench import Ears
-from ulak.stores.sqlite import SqliteStore
+from ulak.stores.sqlite.store import SqliteStore
 
 
 async def test_a_store_in_memory_that_fails_to_open_leaves_no_folder(clock, monkeypatch):

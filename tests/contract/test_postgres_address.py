@@ -10,9 +10,9 @@ import pytest
 from ulak.clock import SystemClock
 from ulak.errors import Misconfigured
 from ulak.settings import Settings
-from ulak.stores.postgres import PostgresStore
-from ulak.stores.postgres_address import read_address
-from ulak.stores.postgres_wires import connect
+from ulak.stores.postgres.address import read_address
+from ulak.stores.postgres.connections import connect
+from ulak.stores.postgres.store import PostgresStore
 
 
 def store(address: str) -> PostgresStore:

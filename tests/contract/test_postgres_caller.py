@@ -19,10 +19,10 @@ from sqlalchemy.pool import NullPool
 
 from tests.contract.bench import Bench, ids_of
 from ulak.errors import Conflict, Misconfigured, Refused
-from ulak.spine.enqueue import Full
-from ulak.spine.slots import PROMOTE_STRANDED
-from ulak.stores import caller
-from ulak.stores.postgres_tx import PostgresTx
+from ulak.spine.units.enqueue import Full
+from ulak.spine.units.slots import PROMOTE_STRANDED
+from ulak.stores.postgres import join
+from ulak.stores.postgres.tx import PostgresTx
 
 pytestmark = pytest.mark.postgres
 
@@ -143,7 +143,7 @@ async def test_keys_beyond_the_first_page_are_found_as_well(store_bench: Bench, 
     after: str | None = ""
     while after is not None:
         after = await bench.store.submit(PROMOTE_STRANDED, after)
-    assert len(await bench.claim(room=200)) == 150
+    assert len(await bench.claim(free=200)) == 150
 
 
 async def test_jobs_of_many_kinds_in_one_transaction_are_all_announced(store_bench: Bench, database, way):
@@ -171,8 +171,8 @@ async def test_a_caller_who_commits_in_spite_of_a_conflict_has_enqueued_nothing(
     """The holder of a unique key ends between the insert and the look for it; then nobody is found there."""
     bench = store_bench
     await bench.add("few", unique_key="u")
-    find = caller.sql.find_unique
-    monkeypatch.setattr(caller.sql, "find_unique", replace(find, postgres=f"{find.postgres} AND false"))
+    find = join.spine_sql.find_unique
+    monkeypatch.setattr(join.spine_sql, "find_unique", replace(find, postgres=f"{find.postgres} AND false"))
     async with way(database) as (connection, commit, _):
         with pytest.raises(Conflict, match="the unique key 'u' of few"):
             await bench.store.enqueue_in(connection, [bench.row("mail"), bench.row("few", unique_key="u")])
@@ -217,14 +217,14 @@ async def test_one_who_is_cancelled_while_a_thread_enqueues_waits_for_it_and_kee
 ):
     bench = store_bench
     under_way, go_on = threading.Event(), threading.Event()
-    words = caller.words
+    words = join.words
 
     def held_up(*args: Any, **options: Any) -> list[str]:
         under_way.set()
         go_on.wait(10)
         return words(*args, **options)
 
-    monkeypatch.setattr(caller, "words", held_up)
+    monkeypatch.setattr(join, "words", held_up)
     async with way(database) as (connection, commit, _):
         enqueuing = asyncio.create_task(bench.store.enqueue_in(connection, [bench.row("few"), bench.row("few")]))
         await asyncio.to_thread(under_way.wait, 10)
@@ -275,7 +275,7 @@ async def test_a_recount_beside_an_open_caller_gives_nothing_away(store_bench: B
 async def _tend(bench: Bench, times: int) -> None:
     for _ in range(times):
         bench.clock.advance(6)
-        await bench.store.tend()
+        await bench.store.maintain()
 
 
 async def test_an_autocommit_connection_without_a_transaction_is_refused(store_bench: Bench, database):

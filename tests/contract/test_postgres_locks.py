@@ -12,10 +12,10 @@ import pytest
 
 from tests.contract.bench import LEVELS, ids_of
 from ulak.errors import Unavailable
-from ulak.spine.claim import CLAIM_SUSPECTS, Claimer, Demand, SuspectDemand, Want
-from ulak.spine.enqueue import enqueue_rows
-from ulak.spine.timers import HELD_MILLIS
-from ulak.stores.postgres_tx import Contended
+from ulak.spine.units.claim import CLAIM_SUSPECTS, ClaimVerbs, Demand, SuspectDemand, Want
+from ulak.spine.units.enqueue import enqueue_rows
+from ulak.spine.units.timers import HELD_MILLIS
+from ulak.stores.postgres.tx import Contended
 
 pytestmark = pytest.mark.postgres
 
@@ -184,7 +184,7 @@ async def test_budgets_are_locked_in_one_order_whosever_turn_it_is(opened, datab
             await bench.claim(kind, rate=10.0)
         wants = tuple(Want(kind, 1, LEVELS, 10.0) for kind in ("b", "a"))
         demand = Demand(bench.store.owner, wants, 2, {"async": 2})
-        assert await _first_of(database, "budget.kind", bench.store.submit(Claimer().verb, demand)) == "a"
+        assert await _first_of(database, "budget.kind", bench.store.submit(ClaimVerbs().verb, demand)) == "a"
 
 
 async def test_budgets_of_suspects_are_locked_in_the_same_order(opened, database):

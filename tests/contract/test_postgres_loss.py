@@ -13,9 +13,9 @@ from tests.contract.lossy_proxy import lossy
 from tests.postgres_server import server
 from ulak.errors import Conflict, Invalid, Unavailable
 from ulak.spine import probe
-from ulak.spine.enqueue import enqueue_rows
-from ulak.stores.postgres_session import PostgresSession
-from ulak.stores.postgres_tx import PostgresTx
+from ulak.spine.units.enqueue import enqueue_rows
+from ulak.stores.postgres.session import PostgresSession
+from ulak.stores.postgres.tx import PostgresTx
 
 pytestmark = pytest.mark.postgres
 
@@ -71,7 +71,7 @@ async def test_what_a_unit_asks_after_an_enqueue_sees_the_new_job(opened, databa
 
         def unit(tx):
             enqueue_rows(tx, [row])
-            return tx.one(sql.read_job, id=row.id)
+            return tx.row(sql.read_job, id=row.id)
 
         found = await bench.store.write(unit)
         assert found is not None
@@ -95,9 +95,9 @@ async def test_a_settle_whose_commit_met_a_broken_wire_is_counted_once(opened, d
 async def test_a_unit_without_events_runs_once(opened, database, lost):
     with lossy(database) as wire:
         async with opened(wire.address) as bench:
-            await bench.store.write(lambda tx: tx.run(sql.open_budget, kind="mail", tokens=5.0, now=tx.now))
+            await bench.store.write(lambda tx: tx.execute(sql.open_budget, kind="mail", tokens=5.0, now=tx.now))
             wire.lose(lost)
-            await bench.store.write(lambda tx: tx.run(sql.refund_budget, kind="mail", tokens=1))
+            await bench.store.write(lambda tx: tx.execute(sql.refund_budget, kind="mail", tokens=1))
             with psycopg.connect(database) as connection:
                 assert connection.execute("SELECT tokens FROM budget").fetchall() == [(6.0,)]
 
@@ -161,8 +161,8 @@ async def test_a_unique_key_that_a_stranger_holds_open_delays_only_its_own_calle
         row = bench.row(unique_key="u")
         with psycopg.connect(database) as stranger:
             stranger.execute(
-                "INSERT INTO job (id, kind, slots, prio, due_at, state, accepted_at, unique_key, hold, payload)"
-                " VALUES (1, 'mail', 1, 2, 0, 0, 0, 'u', 0, 'null')"
+                "INSERT INTO job (id, kind, slots, prio, due_at, state, accepted_at, unique_key, hold, payload, turn)"
+                " VALUES (1, 'mail', 1, 2, 0, 0, 0, 'u', 0, 'null', 1)"
             )
             verdicts = await asyncio.gather(bench.offer(row), bench.offer(bench.row()), return_exceptions=True)
         assert isinstance(verdicts[0], Unavailable)
@@ -182,7 +182,7 @@ async def test_what_was_accepted_survives_restarts_of_the_server_under_load(open
 
     async def work(bench: Bench) -> None:
         while not stop.is_set():
-            leases = await bench.claim(room=50)
+            leases = await bench.claim(free=50)
             if leases:
                 settled.update(identifier for identifier, _ in await bench.settle(leases))
             await asyncio.sleep(0)

@@ -13,10 +13,10 @@ from tests.contract.lossy_proxy import lossy
 from ulak.clock import SystemClock
 from ulak.errors import Unavailable
 from ulak.ids import NODE_REST_MILLIS
-from ulak.spine.enqueue import Full
-from ulak.spine.rescue import RESCUE, Lost
-from ulak.spine.rescuer import BEAT, Beat, Rescuer
+from ulak.spine.loops.rescuer import BEAT, Beat, Rescuer
 from ulak.spine.telemetry import Telemetry
+from ulak.spine.units.enqueue import Full
+from ulak.spine.units.rescue import RESCUE, Lost
 
 pytestmark = pytest.mark.postgres
 
@@ -49,7 +49,7 @@ async def declare_dead(rescuer: Bench, owner: int) -> None:
 
 
 def beat(bench: Bench):
-    return bench.store.submit(BEAT, Beat(bench.store.owner, LEASE_SECONDS * 1000, shared=True))
+    return bench.store.submit(BEAT, Beat(bench.store.owner, LEASE_SECONDS * 1000, multi_process=True))
 
 
 async def test_the_node_of_an_owner_that_was_declared_dead_rests_for_a_minute(opened, two, database):
@@ -89,7 +89,7 @@ async def test_an_owner_that_has_renewed_its_lease_meanwhile_is_not_declared_dea
 
 async def test_a_late_heartbeat_does_not_shorten_a_lease(real, database):
     (before,) = query(database, "SELECT lease_at FROM owner")
-    await real.store.submit(BEAT, Beat(real.store.owner, 10, shared=True))
+    await real.store.submit(BEAT, Beat(real.store.owner, 10, multi_process=True))
     assert query(database, "SELECT lease_at FROM owner") == [before]
 
 
@@ -98,7 +98,7 @@ async def test_credit_of_an_owner_that_was_declared_dead_returns(two):
     await dying.offer(dying.row("few"))
     await dying.events(1)
     await declare_dead(living, dying.store.owner)
-    await living.store.tend()
+    await living.store.maintain()
     assert not isinstance(await living.offer(*[living.row("few") for _ in range(799)]), Full)
     assert isinstance(await living.offer(living.row("few")), Full)
 
@@ -149,7 +149,7 @@ async def test_a_process_that_was_frozen_and_declared_dead_makes_no_ids_until_it
     with pytest.raises(Unavailable, match="no ids for now"):
         await real.offer(row)  # the row has an id; the commit needs one more
     assert await real.live() == {}
-    await real.store.tend()
+    await real.store.maintain()
     assert real.store.owner != before[0]
     assert real.store._member.node != before[1]
     await real.offer(row)
@@ -162,13 +162,13 @@ async def test_a_unit_that_needs_an_id_fails_alone_while_there_are_none(real, da
     freeze_until_dead(real, database)
     with pytest.raises(Unavailable, match="no ids for now"):
         await real.settle(leases)
-    await real.store.tend()
+    await real.store.maintain()
     assert len(await real.settle(leases)) == 1
     assert await real.live() == {"after": 1}
 
 
 async def test_a_callers_transaction_is_left_alone_while_there_are_no_ids(real, database):
-    await real.add()  # so that there is room at hand
+    await real.add()  # so that there is capacity at hand
     row = real.row()
     freeze_until_dead(real, database)
     with psycopg.connect(database) as connection:
@@ -180,12 +180,12 @@ async def test_a_callers_transaction_is_left_alone_while_there_are_no_ids(real, 
 async def test_a_reconnect_that_finds_the_owner_dead_leads_to_a_new_name_at_the_next_upkeep(opened, database):
     with lossy(database) as wire:
         async with opened(wire.address, clock=SystemClock()) as bench:
-            await bench.store.tend()  # the regular look is over
+            await bench.store.maintain()  # the regular look is over
             before = bench.store.owner
             declare_dead_there(bench, database)
             wire.lose("the commit")
             await bench.add()
-            await bench.store.tend()
+            await bench.store.maintain()
             assert bench.store.owner != before
             await bench.add()
 

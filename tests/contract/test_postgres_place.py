@@ -15,10 +15,10 @@ from ulak.cli.schema import migrate_store
 from ulak.clock import SystemClock
 from ulak.errors import Misconfigured, Unavailable
 from ulak.settings import Settings
-from ulak.stores import postgres_wires
-from ulak.stores.postgres import PostgresStore
-from ulak.stores.postgres_check import check_sessions
-from ulak.stores.postgres_wires import connect
+from ulak.stores.postgres import connections as postgres_wires
+from ulak.stores.postgres.check import check_sessions
+from ulak.stores.postgres.connections import connect
+from ulak.stores.postgres.store import PostgresStore
 
 pytestmark = pytest.mark.postgres
 
@@ -171,7 +171,7 @@ async def test_a_start_that_fails_late_leaves_nothing_behind(database, monkeypat
     monkeypatch.setattr(PostgresStore, "warnings", fail)
     with pytest.raises(Unavailable):
         await PostgresStore(database, SystemClock(), lambda _: 1).open(Nobody())
-    assert not [one.name for one in threading.enumerate() if one.name in {"ulak-work", "ulak-herald", "ulak-relay"}]
+    assert not [one.name for one in threading.enumerate() if one.name in {"ulak-work", "ulak-notifier", "ulak-relay"}]
 
 
 # Servers that take no writes.

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import pkgutil
-import re
 from collections.abc import Callable
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-import ulak
 from tests.contract.bench import Bench, sql
-from ulak.http.hold import hold_all, let_go
 from ulak.spine.outcome import Retry
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
-from ulak.spine.timers import promote_due
-from ulak.stores.postgres_arrays import packers
-from ulak.stores.postgres_session import _SETTINGS
-from ulak.stores.postgres_tx import PostgresTx
-from ulak.stores.postgres_wires import connect
+from ulak.spine.units.hold import hold_all, let_go
+from ulak.spine.units.timers import promote_due
+from ulak.stores.postgres.arrays import packers
+from ulak.stores.postgres.connections import connect
+from ulak.stores.postgres.session import _SETTINGS
+from ulak.stores.postgres.tx import PostgresTx
 
 pytestmark = pytest.mark.postgres
 
 FILL = """
-INSERT INTO job (id, kind, slots, prio, due_at, state, accepted_at, hold, payload, owner, epoch)
+INSERT INTO job (id, kind, slots, prio, due_at, state, accepted_at, hold, payload, owner, epoch, turn)
 SELECT n, CASE WHEN n < 50000 THEN 'other' ELSE 'mail' END, 1, 2, n,
        CASE WHEN n % 10 = 0 THEN 2 WHEN n % 10 = 1 THEN 1 ELSE 0 END, 0, 0, '\\x6e756c6c',
-       CASE WHEN n < 90000 THEN 6 ELSE 7 END, 1
+       CASE WHEN n < 90000 THEN 6 ELSE 7 END, 1, n
 FROM generate_series(1, 100000) AS n
 """
+store_sql = Queries("ulak.stores.postgres")
 LITTLE = 20.0  # blocks read per job: a few index pages and the row, its old and its new place
 
 
@@ -54,7 +50,7 @@ class Prepared:
         self.cursor = self.connection.cursor(binary=True)
 
     def run(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
-        query = getattr(sql, name)
+        query = getattr(store_sql if name == "finish_jobs" else sql, name)
         for each, pack in packers(query.postgres).items():
             parameters[each] = pack(parameters[each])
         self.cursor.execute(query.postgres.encode(), parameters, prepare=True)
@@ -89,6 +85,8 @@ STATEMENTS: dict[str, dict[str, Any]] = {
     "find_behind": {"keys": ["k"]},
     "find_stranded": {"after": "", "n": 100},
     "next_due": {"floor": 0},
+    "find_waiting_keys": {"ids": LEASED},
+    "withdraw_jobs": {"ids": list(range(51, 1051, 10))},
 }
 
 
@@ -114,7 +112,7 @@ async def test_a_claim_does_not_walk_over_what_an_old_snapshot_keeps(opened, dat
             holder.execute("SELECT count(*) FROM job")
             await bench.offer(*[bench.row() for _ in range(4000)])
             for _ in range(30):
-                await bench.settle(await bench.claim(room=100))
+                await bench.settle(await bench.claim(free=100))
             with_floor = await _entries_walked(bench, "job_ready", _claim_above, None)
             without = await _entries_walked(bench, "job_ready", _claim_above, 0)
     assert with_floor < 200
@@ -140,7 +138,7 @@ async def _fire_timers(bench: Bench, number: int) -> None:
     bench.clock.advance(1)
     while await bench.promote_due() != later:
         pass
-    assert len(await bench.claim(room=number + 1)) == number
+    assert len(await bench.claim(free=number + 1)) == number
 
 
 async def test_a_timer_below_the_floor_lowers_it_whoever_commits_it(opened, database):
@@ -171,7 +169,7 @@ async def test_a_timer_of_which_no_word_has_come_waits_no_longer_than_for_the_ne
             silent.execute("UPDATE job SET due_at = %s", (soon,))
         assert await bench.promote_due() is None
         bench.clock.advance(1)
-        await bench.store.tend()
+        await bench.store.maintain()
         assert await bench.promote_due() is None
         assert len(await bench.claim()) == 1
 
@@ -198,7 +196,7 @@ def _claim_above(tx: Tx, floor: int | None) -> None:
     """With None, from the floor that the store keeps."""
     assert isinstance(tx, PostgresTx)
     kept = tx._floors.begin(("mail", 2))
-    rows = tx.all(sql.claim_jobs, **(CLAIM | {"floor": kept if floor is None else floor}))
+    rows = tx.rows(sql.claim_jobs, **(CLAIM | {"floor": kept if floor is None else floor}))
     assert len(rows) == 100
 
 
@@ -211,50 +209,3 @@ async def _entries_read(bench: Bench, index: str) -> int:
     return int(
         await bench.store.write(ask, f"SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = '{index}'")
     )
-
-
-def _packages() -> list[str]:
-    names = ["ulak", *(f"ulak.{found.name}" for found in pkgutil.iter_modules(ulak.__path__) if found.ispkg)]
-    return [name for name in names if (resources.files(name) / "queries").is_dir()]
-
-
-def _statements() -> list[tuple[str, str]]:
-    found = []
-    for package in _packages():
-        names = {
-            entry.name.split(".")[0]
-            for entry in (resources.files(package) / "queries").iterdir()
-            if entry.name.endswith(".sql") and not entry.name.endswith(".sqlite.sql")
-        }
-        found += [(package, name) for name in sorted(names)]
-    return found
-
-
-def _is_used(name: str) -> bool:
-    """By anything but SQLite's own session."""
-    sources = [path for path in Path(ulak.__path__[0]).rglob("*.py") if not path.name.startswith("sqlite")]
-    return any(re.search(rf"\bsql\.{name}\b", path.read_text()) for path in sources)
-
-
-def test_every_statement_is_understood_by_postgresql(database):
-    assert ("ulak.spine", "claim_jobs") in _statements()
-    connection = connect(database)
-    misunderstood = [found for found in _statements() if not _is_understood(connection, *found) and _is_used(found[1])]
-    connection.close()
-    assert misunderstood == []
-
-
-def _is_understood(connection: psycopg.Connection[Any], package: str, name: str) -> bool:
-    query = getattr(Queries(package), name)
-    arrays = packers(query.postgres)
-    parameters = {each: arrays[each]([]) if each in arrays else None for each in query.postgres_parameters}
-    connection.execute("BEGIN")
-    try:
-        connection.execute(query.postgres.encode(), parameters, prepare=True)
-    except (psycopg.IntegrityError, psycopg.DataError):
-        return True  # nothing but nulls: it was understood and refused
-    except psycopg.ProgrammingError:
-        return False
-    finally:
-        connection.execute("ROLLBACK")
-    return True

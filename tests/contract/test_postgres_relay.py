@@ -7,8 +7,8 @@ import asyncio
 import psycopg
 import pytest
 
-from ulak.spine.pruner import PRUNE, Ages
-from ulak.stores import postgres_relay
+from ulak.spine.units.prune import PRUNE, Ages
+from ulak.stores.postgres import relay as postgres_relay
 
 pytestmark = pytest.mark.postgres
 

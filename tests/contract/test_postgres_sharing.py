@@ -1,4 +1,4 @@
-"""PostgreSQL: several stores on one database share the work, the room and the log."""
+"""PostgreSQL: several stores on one database share the work, the capacity and the log."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 from tests.contract.bench import Bench, ids_of, sql
 from tests.postgres_server import server
-from ulak.spine.cancel import CANCEL
-from ulak.spine.enqueue import Full
 from ulak.spine.outcome import Done
-from ulak.spine.rescue import RESCUE, Lost
-from ulak.spine.slots import PROMOTE_STRANDED
-from ulak.stores.migrate import postgres_version
+from ulak.spine.units.cancel import CANCEL
+from ulak.spine.units.enqueue import Full
+from ulak.spine.units.rescue import RESCUE, Lost
+from ulak.spine.units.slots import PROMOTE_STRANDED
+from ulak.stores.migrate import postgres_versions
 
 pytestmark = pytest.mark.postgres
 
@@ -48,12 +48,12 @@ async def test_two_stores_share_the_work_without_claiming_twice(two):
     taken: list[int] = []
 
     async def work(bench: Bench) -> None:
-        while leases := await bench.claim(room=20):
+        while leases := await bench.claim(free=20):
             taken.extend(ids_of(leases))
             await bench.settle(leases)
 
     await asyncio.gather(work(first), work(second))
-    rest = [*ids_of(await first.claim(room=1000)), *ids_of(await second.claim(room=1000))]
+    rest = [*ids_of(await first.claim(free=1000)), *ids_of(await second.claim(free=1000))]
     assert len(taken + rest) == len(set(taken + rest))
     assert set(taken + rest) == added
 
@@ -176,8 +176,8 @@ async def test_credit_that_lies_idle_is_given_to_who_needs_it(two):
     await first.offer(*[first.row("few") for _ in range(12)])
     await first.settle(await first.claim("few"))
     first.clock.advance(2)
-    await first.store.tend()
-    await second.store.tend()
+    await first.store.maintain()
+    await second.store.maintain()
     assert not isinstance(await second.offer(*[second.row("few") for _ in range(16)]), Full)
     assert isinstance(await first.offer(first.row("few")), Full)
 
@@ -187,7 +187,7 @@ async def test_room_made_there_is_announced_here(two):
     await first.offer(*[first.row("few") for _ in range(16)])
     assert isinstance(await second.offer(second.row("few")), Full)
     await first.settle(await first.claim("few"))
-    await second.ears.until(lambda: "few" in second.ears.room)
+    await second.ears.until(lambda: "few" in second.ears.free)
     assert not isinstance(await second.offer(second.row("few")), Full)
 
 
@@ -199,7 +199,7 @@ async def test_credit_of_the_dead_is_found_again(opened, database):
             query(database, f"DELETE FROM owner WHERE id = {dying.store.owner}")
             dying.store._credits.forget()
         living.clock.advance(10)
-        await living.store.tend()
+        await living.store.maintain()
         assert not isinstance(await living.offer(*[living.row("few") for _ in range(799)]), Full)
         assert isinstance(await living.offer(living.row("few")), Full)
 
@@ -207,11 +207,11 @@ async def test_credit_of_the_dead_is_found_again(opened, database):
 async def test_a_claim_that_waits_is_given_back_with_the_name_that_it_was_made_in(two):
     """Otherwise it would lease jobs to an owner that others have declared dead."""
     bench, _ = two
-    ride, owner = bench.ride(), bench.store.owner
+    piggyback, owner = bench.piggyback(), bench.store.owner
     await bench.store._go_on_under_a_new_name()
     assert bench.store.owner != owner
-    assert ride.done()
-    assert ride.result() is None
+    assert piggyback.done()
+    assert piggyback.result() is None
 
 
 async def test_room_lent_under_a_name_that_is_gone_does_not_come_back_to_the_new_one(two, database):
@@ -222,8 +222,8 @@ async def test_room_lent_under_a_name_that_is_gone_does_not_come_back_to_the_new
         connection.rollback()
     for _ in range(3):
         bench.clock.advance(10)
-        await bench.store.tend()
-    assert bench.store.ledger.available.get("few", 0) == 0
+        await bench.store.maintain()
+    assert bench.store.capacity.available.get("few", 0) == 0
 
 
 async def test_a_store_that_was_taken_for_dead_goes_on_under_a_new_name(two, database):
@@ -234,7 +234,7 @@ async def test_a_store_that_was_taken_for_dead_goes_on_under_a_new_name(two, dat
     second.clock.advance(60)
     assert (await second.store.submit(RESCUE, Lost(before, 5))).total() == 2
     assert (await second.store.submit(RESCUE, Lost(before, 5))).total() == 0
-    await first.store.tend()
+    await first.store.maintain()
     assert first.store.owner != before
     assert await first.settle(leases) == set()
     assert len(await second.claim_suspects("few")) == 2
@@ -265,7 +265,7 @@ async def test_two_instances_that_start_together_fill_an_empty_database_once(clo
         stores = [make_store(address, clock, {}) for _ in range(2)]
         await asyncio.gather(*(store.open(Ears()) for store in stores))
         with psycopg.connect(address) as connection:
-            assert postgres_version(connection) >= 1
+            assert postgres_versions(connection) == {"spine": 1}
         for store in stores:
             await store.close()
 

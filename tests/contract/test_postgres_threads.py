@@ -17,7 +17,7 @@ import pytest
 from tests.contract.bench import Ears
 from tests.contract.conftest import make_store
 from ulak.errors import Unavailable
-from ulak.stores import postgres_relay
+from ulak.stores.postgres import relay as postgres_relay
 
 pytestmark = pytest.mark.postgres
 
@@ -130,12 +130,12 @@ async def test_old_tokens_are_folded_though_there_are_events_in_every_pass(opene
             connection.execute(_OLD_TOKENS, (old, 25))
             relay._full_at = 0.0  # the next one is full
             async with asyncio.timeout(20):
-                while connection.execute("SELECT 1 FROM event_inbox WHERE at = %s LIMIT 1", (old,)).fetchone():
+                while connection.execute("SELECT 1 FROM event_outbox WHERE at = %s LIMIT 1", (old,)).fetchone():
                     await bench.add()
             assert connection.execute("SELECT number FROM tally WHERE kind = 'old'").fetchall() == [(25,)]
 
 
 _OLD_TOKENS = """
-INSERT INTO event_inbox (token, owner, node, at, count, body, words, kinds, numbers, credit_pools, credits)
+INSERT INTO event_outbox (token, owner, node, at, count, body, words, kinds, numbers, credit_pools, credits)
 SELECT n, 1, 0, %s, 0, '', '{accepted}', '{old}', '{1}', '{}', '{}' FROM generate_series(1, %s) AS n
 """

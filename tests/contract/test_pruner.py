@@ -8,16 +8,16 @@ import pytest
 
 from tests.contract.bench import Bench, sql
 from ulak.spine.breaker import Breaker, load_breakers, save_breakers
-from ulak.spine.pruner import BREAKER_MILLIS, PRUNE, Ages
 from ulak.spine.query import Query
 from ulak.spine.store import Tx
+from ulak.spine.units.prune import BREAKER_MILLIS, PRUNE, Ages
 
 
 def explained(tx: Tx, query: Query, **parameters: int) -> str:
     explain = Query(
         query.name, f"EXPLAIN QUERY PLAN {query.sqlite}", f"EXPLAIN {query.postgres}", query.postgres_parameters
     )
-    return " ".join(str(row) for row in tx.all(explain, **parameters))
+    return " ".join(str(row) for row in tx.rows(explain, **parameters))
 
 
 @pytest.mark.parametrize("table", ["past", "dead"])

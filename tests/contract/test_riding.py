@@ -7,8 +7,8 @@ import asyncio
 from tests.contract.bench import Bench
 from ulak.spine.job import SUSPECT_LEVEL
 from ulak.spine.outcome import Retry
-from ulak.spine.rescue import RESCUE, Lost
-from ulak.spine.store import Line, Verb
+from ulak.spine.store import Verb, WriterQueue
+from ulak.spine.units.rescue import RESCUE, Lost
 
 
 def ids_of(claimed):
@@ -21,23 +21,23 @@ async def test_what_becomes_due_is_claimed_by_the_commit_that_makes_it_ready(ben
     other = await bench.add("other", due_at=bench.clock.now() + 1000)
     later = await bench.add(due_at=bench.clock.now() + 9000)
     bench.clock.advance(1)
-    ride = bench.ride()
+    piggyback = bench.piggyback()
     assert await bench.promote_due() == bench.clock.now() + 8000
-    assert sorted(ids_of(await ride)) == sorted([waiting, *soon])
+    assert sorted(ids_of(await piggyback)) == sorted([waiting, *soon])
     assert [lease.id for lease in await bench.claim("other")] == [other]
     bench.clock.advance(8)
-    ride = bench.ride()
+    piggyback = bench.piggyback()
     await bench.promote_due()
-    assert ids_of(await ride) == [later]
+    assert ids_of(await piggyback) == [later]
 
 
 async def test_jobs_beyond_the_room_are_left_for_the_next_claim(bench: Bench):
     soon = [await bench.add(due_at=bench.clock.now() + 1000) for _ in range(5)]
     bench.clock.advance(1)
     bench.ears.ready.clear()
-    ride = bench.ride(room=3)
+    piggyback = bench.piggyback(free=3)
     await bench.promote_due()
-    assert ids_of(await ride) == soon[:3]
+    assert ids_of(await piggyback) == soon[:3]
     assert ("mail", 2) in bench.ears.ready  # somebody has to be told of the rest
     assert [lease.id for lease in await bench.claim()] == soon[3:]
 
@@ -46,9 +46,9 @@ async def test_what_was_taken_along_wakes_nobody(bench: Bench):
     await bench.add(due_at=bench.clock.now() + 1000)
     bench.clock.advance(1)
     bench.ears.ready.clear()
-    ride = bench.ride()
+    piggyback = bench.piggyback()
     await bench.promote_due()
-    assert len((await ride).leases) == 1
+    assert len((await piggyback).leases) == 1
     assert bench.ears.ready == set()
 
 
@@ -56,9 +56,9 @@ async def test_a_rider_leaves_the_suspects_and_their_wake_up_to_others(bench: Be
     lost = await bench.add()
     await bench.claim()
     bench.ears.ready.clear()
-    ride = bench.ride()
+    piggyback = bench.piggyback()
     await bench.store.submit(RESCUE, Lost(bench.store.owner, poison_deaths=3))
-    assert ids_of(await ride) == []
+    assert ids_of(await piggyback) == []
     assert ("mail", SUSPECT_LEVEL) in bench.ears.ready
     assert [lease.id for lease in await bench.claim_suspects()] == [lost]
 
@@ -67,33 +67,33 @@ async def test_the_next_of_a_key_is_claimed_by_the_commit_that_frees_its_slot(be
     first, second = [await bench.add(key="ada") for _ in range(2)]
     leases = await bench.claim()
     assert [lease.id for lease in leases] == [first]
-    ride = bench.ride()
+    piggyback = bench.piggyback()
     await bench.settle(leases)
-    assert ids_of(await ride) == [second]
+    assert ids_of(await piggyback) == [second]
 
 
 async def test_a_commit_that_makes_nothing_ready_leaves_the_rider_where_it_is(bench: Bench):
     await bench.add()
     leases = await bench.claim()
-    ride = bench.ride()
+    piggyback = bench.piggyback()
     await bench.settle(leases, Retry(after_seconds=1), resume_at=bench.clock.now() + 1000)
-    assert not ride.done()
+    assert not piggyback.done()
     bench.clock.advance(1)
     await bench.promote_due()
-    assert len((await ride).leases) == 1
+    assert len((await piggyback).leases) == 1
 
 
 async def test_who_alights_is_told_that_there_was_nothing(bench: Bench):
-    ride = bench.ride()
-    bench.store.alight()
-    assert await ride is None
+    piggyback = bench.piggyback()
+    bench.store.withdraw_piggyback()
+    assert await piggyback is None
     identifier = await bench.add()
     assert [lease.id for lease in await bench.claim()] == [identifier]  # nobody took it along
 
 
 async def test_an_answer_that_nobody_waits_for_any_more_harms_nobody(bench: Bench):
-    bench.ride().cancel()
-    bench.store.alight()
+    bench.piggyback().cancel()
+    bench.store.withdraw_piggyback()
     assert await bench.add() > 0
 
 
@@ -101,12 +101,12 @@ async def test_a_rider_is_served_when_its_batch_has_to_be_run_again(bench: Bench
     """One unit leaves what can't be written: that shows at the commit, and each runs alone then, the rider too."""
     soon = await bench.add(due_at=bench.clock.now() + 1000)
     bench.clock.advance(1)
-    spoil = Verb(Line.TIMERS, lambda tx, items: [tx.emit("odd", 1, "mail", object()) for _ in items])
-    ride = bench.ride()
+    spoil = Verb(WriterQueue.TIMERS, lambda tx, items: [tx.emit("odd", 1, "mail", object()) for _ in items])
+    piggyback = bench.piggyback()
     promoted, spoiled = await asyncio.gather(
         bench.promote_due(), bench.store.submit(spoil, None), return_exceptions=True
     )
     assert promoted is None
     assert isinstance(spoiled, Exception)
-    assert ids_of(await ride) == [soon]
+    assert ids_of(await piggyback) == [soon]
     assert bench.store.facts()["reruns_total"] == 1

@@ -49,13 +49,13 @@ async def test_it_is_accepted_and_started_by_one_commit(bench):
 
 async def test_who_waited_goes_first(bench):
     older = await bench.add()
-    newer, leases = await together(bench.add(), bench.claim(room=1))
+    newer, leases = await together(bench.add(), bench.claim(free=1))
     assert [lease.id for lease in leases] == [older]
     assert (await states(bench))[newer][0] == READY
 
 
 async def test_the_room_of_a_claim_is_kept(bench):
-    *ids, leases = await together(*(bench.add() for _ in range(3)), bench.claim(room=2))
+    *ids, leases = await together(*(bench.add() for _ in range(3)), bench.claim(free=2))
     assert [lease.id for lease in leases] == ids[:2]
     assert [row[0] for row in (await states(bench)).values()] == [LEASED, LEASED, READY]
 

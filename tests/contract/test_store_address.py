@@ -21,3 +21,10 @@ async def test_an_address_of_no_known_kind_is_refused_without_showing_it(address
 def test_the_address_that_was_given_counts_and_otherwise_that_of_the_settings():
     assert Ulak("memory:", settings=Settings()).address == "memory:"
     assert Ulak(settings=Settings()).address == "sqlite:///ulak.db"
+
+
+async def test_a_store_in_a_folder_that_is_not_there_is_refused_and_nothing_is_made(tmp_path):
+    with pytest.raises(Misconfigured, match="there is no folder"):
+        async with Ulak(f"sqlite:///{tmp_path}/missing/deep/ulak.db"):
+            pass
+    assert list(tmp_path.iterdir()) == []

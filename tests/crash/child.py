@@ -18,7 +18,8 @@ from ulak import Backoff, Done, Error, Job, NewJob, Retry, Ulak, Unavailable
 from ulak.settings import load
 from ulak.spine import probe
 
-KINDS = ("plain", "plain", "plain", "thread", "keyed", "late", "flaky", "chained")
+KINDS = ("plain", "plain", "plain", "thread", "keyed", "late", "flaky", "bulkhead", "bulkhead", "chained")
+DESTINATION_SLOTS = 3
 SETTINGS = {
     "spine.ballast_mb": 0, "spine.min_free_mb": 0, "spine.lease_seconds": 1, "spine.poison_deaths": 100,
     "worker.concurrency": 40, "worker.threads": 4, "worker.stop_grace_seconds": 5, "worker.stop_cancel_seconds": 2,
@@ -69,7 +70,8 @@ class Child:
         ulak = self._ulak
         for kind in ("plain", "keyed", "late", "chained", "after", "tick"):
             ulak.handles(kind)(self._work)
-        ulak.handles("flaky", backoff=Backoff(0.01, 1.0, 0.02, 0.0))(self._fail_first)
+        for kind in ("flaky", "bulkhead"):
+            ulak.handles(kind, backoff=Backoff(0.01, 1.0, 0.02, 0.0))(self._fail_first)
         ulak.handles("thread", lane="thread")(self._work_in_thread)
         ulak.handles("stuck")(self._hang_first)
         ulak.handles("poison")(self._die)
@@ -146,9 +148,12 @@ class Child:
         payload = {"token": token, "text": "x" * self._life.payload_bytes}
         # One producer per key: then the order of its ids is the order in which it asked.
         key = f"{self._life.number}.{producer}.{token % 2}" if kind == "keyed" else None
+        slots = 1
+        if kind == "bulkhead":  # shared by all lives: slots that are given on while one pauses, and lines behind them
+            key, slots = f"shop{token % 2}", DESTINATION_SLOTS
         delay = self._random.uniform(0.005, 0.3) if kind == "late" else None
         after = "after" if kind == "chained" else None
-        return NewJob(kind, payload, key=key, delay_seconds=delay, continuation=after)
+        return NewJob(kind, payload, key=key, slots=slots, delay_seconds=delay, continuation=after)
 
     async def _enqueue(self, jobs: list[NewJob]) -> None:
         tokens = [job.payload["token"] for job in jobs]

@@ -12,7 +12,7 @@ from tests.crash.ledger import Ledger, Verdict
 from tests.crash.nursery import Child, Nursery
 from tests.crash.wire import Life
 
-SHORTEST_SECONDS, LONGEST_SECONDS = 0.05, 0.6
+SHORTEST_SECONDS, MAX_SECONDS = 0.05, 0.6
 FREEZE_SHARE = 0.03
 FROZEN_SECONDS = 1.8  # longer than the lease: others take its work, and it comes back with results that are stale
 PRODUCERS = 3
@@ -64,7 +64,7 @@ class Killer:
         return self.nursery.start_ready(Life(self.address, self._lives, self.seed, PRODUCERS))
 
     def _listen_a_while(self) -> None:
-        self.nursery.listen(seconds=self._random.uniform(SHORTEST_SECONDS, LONGEST_SECONDS))
+        self.nursery.listen(seconds=self._random.uniform(SHORTEST_SECONDS, MAX_SECONDS))
 
     def _kill(self, child: Child) -> None:
         self.nursery.kill(child)
@@ -75,5 +75,5 @@ class Killer:
         self.nursery.signal(child, signal.SIGSTOP)
         self.nursery.listen(seconds=FROZEN_SECONDS)
         self.nursery.signal(child, signal.SIGCONT)
-        self.nursery.listen(seconds=LONGEST_SECONDS)
+        self.nursery.listen(seconds=MAX_SECONDS)
         self.freezes += 1

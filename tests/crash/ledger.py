@@ -43,7 +43,7 @@ class Ledger:
 
     def _began(self, record: Began) -> None:
         runs = self.runs[record.id]
-        if record.key is not None and not runs:
+        if record.key is not None and record.kind != "bulkhead" and not runs:  # where no order is promised
             self.keys[record.key].append((record.at, record.id))
         runs.append(Run(record.epoch, record.crashes, record.at))
         self.pids[record.pid] += 1

@@ -1,4 +1,4 @@
-"""A process that was taken for dead and lives: what it still runs must not cost it room for the rest of its life."""
+"""A process that was taken for dead and lives: what it still runs does not cost it capacity for ever."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 from tests.crash.child import SETTINGS
 from ulak import Ulak
 from ulak.settings import load
-from ulak.spine.rescue import RESCUE, Lost
+from ulak.spine.units.rescue import RESCUE, Lost
 from ulak.testing import drain
 
 

@@ -13,14 +13,14 @@ pytestmark = pytest.mark.slow
 
 DEATHS = 3
 NEIGHBOURS = (("poison", 1), ("plain", 40), ("keyed", 10), ("thread", 10))
-MOST_LIVES = 12
+MAX_LIVES = 12
 
 
 def test_a_poison_job_is_put_aside_and_all_its_neighbours_are_done(killer):
     settings = {"spine.poison_deaths": DEATHS}
     first = killer.nursery.start(Life(killer.address, 100, until="drained", jobs=NEIGHBOURS, settings=settings))
     died = [killer.nursery.finish(first)]
-    while died[-1] != 0 and len(died) < MOST_LIVES:
+    while died[-1] != 0 and len(died) < MAX_LIVES:
         child = killer.nursery.start(Life(killer.address, 100 + len(died), until="drained", settings=settings))
         died.append(killer.nursery.finish(child))
     assert [os.waitstatus_to_exitcode(status) for status in died] == [EXIT_OF_POISON] * DEATHS + [0]

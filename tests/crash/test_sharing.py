@@ -13,7 +13,7 @@ from tests.crash.killer import FROZEN_SECONDS
 from tests.crash.wire import Began, Life
 from ulak import Ulak
 from ulak.settings import load
-from ulak.spine.rescue import RESCUE, Lost
+from ulak.spine.units.rescue import RESCUE, Lost
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.parametrize("address", ["postgres"], indirect=True)]
 

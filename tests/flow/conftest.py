@@ -72,7 +72,7 @@ def make(address, clock) -> Callable[..., Ulak]:
     return lambda **sections: build(address, clock, **sections)
 
 
-def build(address: str, clock: ManualClock | None, *, work: bool = True, **sections: dict[str, Any]) -> Ulak:
+def build(address: str, clock: ManualClock | None, *, work: Any = True, **sections: dict[str, Any]) -> Ulak:
     return Ulak(address, settings=Settings(store=address, **sections), clock=clock, work=work)
 
 

@@ -1,4 +1,4 @@
-"""A SQLite store with something of everything in it: work in every state, a past, and what the rooms keep."""
+"""A SQLite store with something of everything in it: work in every state, a past, and what the capacity keep."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from tests.flow.conftest import build
 from tests.flow.stores import claim
 from ulak import BreakerPolicy, Job, NewJob, Permanent, Transient, Ulak
+from ulak.access.keys import keep_key, make_key
 from ulak.clock import ManualClock
-from ulak.http.keys import keep_key, make_key
 from ulak.testing import drain
 
 DEAD_OWNER = 4711
@@ -74,9 +74,17 @@ async def _live(address: str, clock: ManualClock, filled: Filled) -> None:
         await ulak.enqueue_many([NewJob("hook", f"hook {n}", key="shop", slots=3) for n in range(6)])
         await ulak.enqueue("rated", "rated")
         await ulak.notify.send("IN_APP", "ayşe", "Merhaba")
+        await _dispatch(ulak)
         await drain(ulak)
         await ulak.notify.endpoints.register(HOOK)
         await ulak.store.write(keep_key, make_key("ops", ["admin"], clock.now()).key)
+
+
+async def _dispatch(ulak: Ulak) -> None:
+    here = {"latitude": 41.0, "longitude": 29.0}
+    await ulak.dispatch.put_helper("ahmet", here)
+    view = await ulak.dispatch.open(here, requester_id="fatma", category="market")
+    await ulak.dispatch.accept(view.task.id, "ahmet")
 
 
 async def _be_killed(address: str, clock: ManualClock, filled: Filled) -> None:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ulak import Ulak
-from ulak.stores.writer import Writer
+from ulak.stores.writer.writer import Writer
 
 PATIENCE_SECONDS = 60
 

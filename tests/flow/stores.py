@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ulak import Ulak
-from ulak.spine.claim import Claimed, Claimer, Demand, Want
 from ulak.spine.event import EventRecord
+from ulak.spine.units.claim import Claimed, ClaimVerbs, Demand, Want
 
 HAS_POSTGRES = importlib.util.find_spec("tests.postgres_server") is not None
 
@@ -34,7 +34,7 @@ def claim(ulak: Ulak, kind: str, number: int = 1, owner: int | None = None) -> A
     store = ulak.store
     want = Want(kind, number, (0, 1, 2, 3))
     return store.submit(
-        Claimer().verb, Demand(store.owner if owner is None else owner, (want,), number, {"async": number})
+        ClaimVerbs().verb, Demand(store.owner if owner is None else owner, (want,), number, {"async": number})
     )
 
 
@@ -43,11 +43,11 @@ async def nothing_is_claimed(ulak: Ulak) -> AsyncIterator[None]:
     """While a test prepares what the worker is to find."""
     worker = ulak.loops.worker
     worker._settler.trouble = True
-    worker.taker._wake.set()  # it may have left a claim with the store: it takes that back
-    await worker.taker._not_claiming.wait()
+    worker.claimer._wake.set()  # it may have left a claim with the store: it takes that back
+    await worker.claimer._not_claiming.wait()
     yield
     worker._settler.trouble = False
-    worker.taker.heat_all()
+    worker.claimer.note_all()
 
 
 def address_of(kind: str, folder: Path) -> Iterator[str]:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ulak import NewJob, Refused, Unavailable
+from ulak import Backoff, BreakerPolicy, NewJob, Refused, Transient, Unavailable
 from ulak.testing import drain
 
 
@@ -18,7 +18,7 @@ async def stand(ulak, number):
 
 @pytest.fixture
 def ulak(make, recorder):
-    """Room for three; the handler holds on to what it has until it is released."""
+    """Capacity for three; the handler holds on to what it has until it is released."""
     ulak = make()
     recorder.release = asyncio.Event()
     recorder.on(ulak, "mail.send", capacity=3)
@@ -96,7 +96,7 @@ async def test_who_waits_longest_goes_first(ulak, recorder):
         recorder.release.set()
         await asyncio.gather(*waiting)
         await drain(ulak)
-    # As many as there is room for go at once and arrive together; beyond that nobody overtakes.
+    # As many as there is capacity for go at once and arrive together; beyond that nobody overtakes.
     order = recorder.payloads[3:]
     assert all(abs(place - number) < 3 for place, number in enumerate(order)), order
 
@@ -112,7 +112,7 @@ async def test_who_was_woken_in_vain_goes_back_to_its_old_place(ulak, recorder):
         before = [waiter.ticket for waiter in gate._waiting["mail.send"]]
         for waiter in list(gate._waiting["mail.send"]):
             gate._waiting["mail.send"].remove(waiter)
-            waiter.event.set()  # a wake-up for room that somebody else has taken
+            waiter.event.set()  # a wake-up for capacity that somebody else has taken
         await stand(ulak, 3)
         assert [waiter.ticket for waiter in gate._waiting["mail.send"]] == before
         recorder.release.set()
@@ -132,7 +132,7 @@ async def test_one_who_gives_up_does_not_take_the_next_ones_turn_along(ulak, rec
         def cancel_when_woken():
             first.cancel()
 
-        # Room comes, the first is told, and is cancelled before it can use it.
+        # Capacity comes, the first is told, and is cancelled before it can use it.
         waiter.event.set, told = (lambda: (type(waiter.event).set(waiter.event), cancel_when_woken())), waiter
         recorder.release.set()
         await second
@@ -162,7 +162,7 @@ async def test_one_whose_time_ran_out_at_the_head_lets_the_next_one_go(make, rec
 
 
 def rows(ulak, number):
-    from ulak.spine.form import to_rows
+    from ulak.spine.validate import to_rows
 
     return to_rows([NewJob("mail.send")] * number, ulak.store.ids, ulak.store.clock.now())
 
@@ -185,7 +185,7 @@ async def test_the_bound_holds_against_two_thousand_producers_at_once(make, reco
     accepted = [answer for answer in answers if answer is not None]
     assert len(accepted) == counts["mail.send"]["ready"]
     assert len(accepted) <= 100
-    assert len(accepted) >= 80  # on a shared store some of the room may be promised to others
+    assert len(accepted) >= 80  # on a shared store some of the capacity may be promised to others
 
 
 async def test_a_batch_that_can_never_fit_is_told_so_and_a_mixed_one_is_not_miscounted(make, recorder):
@@ -203,15 +203,6 @@ async def test_a_batch_that_can_never_fit_is_told_so_and_a_mixed_one_is_not_misc
         assert len(await mixed) == 51
 
 
-async def test_a_batch_of_kinds_that_share_a_bound_is_counted_as_a_whole(make, recorder):
-    ulak = make(work=False)
-    for kind in ("mail.send", "sms.send"):
-        recorder.on(ulak, kind, pool="out", capacity=3)
-    async with ulak:
-        with pytest.raises(Refused, match="4 jobs at once never fit"):
-            await ulak.enqueue_many([NewJob("mail.send")] * 2 + [NewJob("sms.send")] * 2)
-
-
 async def test_nothing_of_a_batch_is_kept_when_part_of_it_is_refused(make, recorder):
     ulak = make(work=False)
     recorder.on(ulak, "mail.send", capacity=3)
@@ -221,7 +212,7 @@ async def test_nothing_of_a_batch_is_kept_when_part_of_it_is_refused(make, recor
         with pytest.raises(Refused):
             await ulak.enqueue_many([NewJob("sms.send"), NewJob("mail.send")])
         assert "sms.send" not in await ulak.jobs.counts()
-        assert ulak.store.ledger.room("sms.send") > 100
+        assert ulak.store.capacity.free("sms.send") > 100
 
 
 async def test_who_waits_is_told_when_ulak_stops(ulak, recorder):
@@ -244,3 +235,72 @@ async def test_work_that_is_owed_is_taken_over_the_bound(make, recorder):
         await ulak.enqueue_many([NewJob("mail.send", continuation="mail.log") for _ in range(20)])
         await drain(ulak)
         assert (await ulak.jobs.tally())["mail.log"]["done"] == 20
+
+
+@pytest.fixture
+def crowded(make, recorder):
+    """Five jobs of `shop` are its share of nine; what runs is held until it is released."""
+    ulak = make(spine={"capacity": 9})
+    recorder.release = asyncio.Event()
+    recorder.on(ulak, "hook.send", breaker=BreakerPolicy(failures=1), backoff=Backoff(first_seconds=3600))
+    return ulak
+
+
+async def crowd(ulak, number=5):
+    for _ in range(number):
+        await ulak.enqueue("hook.send", "first", key="shop")
+
+
+async def test_one_who_waits_for_a_full_destination_holds_up_nobody_else(crowded, recorder):
+    ulak = crowded
+    async with ulak:
+        await crowd(ulak)
+        assert await ulak.offer("hook.send", key="shop") is None
+        assert ulak.telemetry.counters[("jobs_refused", "hook.send", "share")] == 1
+        waiting = asyncio.create_task(ulak.put(NewJob("hook.send", "late", key="shop")))
+        await stand(ulak, 1)
+        assert await ulak.offer("hook.send", "other", key="bank") is not None
+        assert await ulak.offer("hook.send", "none") is not None
+        assert not waiting.done()
+        recorder.release.set()
+        assert len(await waiting) == 1
+        await drain(ulak)
+    assert recorder.payloads[-1] == "late"
+
+
+async def test_the_refusal_at_a_full_destination_names_it(make, recorder):
+    ulak = make(spine={"capacity": 9}, work=False)
+    recorder.on(ulak, "hook.send", admission="reject")
+    async with ulak:
+        await crowd(ulak)
+        with pytest.raises(Refused, match="shop has its share of hook") as refusal:
+            await ulak.enqueue("hook.send", key="shop")
+        assert refusal.value.retry_after_seconds
+
+
+async def test_at_a_full_destination_that_is_down_nobody_waits(crowded, recorder):
+    ulak = crowded
+    recorder.answers = [Transient("down")]
+    recorder.release.set()
+    async with ulak:
+        await crowd(ulak, 1)
+        await drain(ulak)
+        assert [breaker.state for breaker in ulak.loops.breakers.stopping()] == ["open"]
+        await crowd(ulak, 4)
+        assert await asyncio.wait_for(ulak.offer("hook.send", key="shop", timeout_seconds=60), 5) is None
+        assert await ulak.offer("hook.send", key="bank") is not None
+        await drain(ulak)
+
+
+async def test_those_who_wait_for_a_full_destination_go_one_after_another(crowded, recorder):
+    ulak = crowded
+    async with ulak:
+        await crowd(ulak)
+        waiting = []
+        for number in range(10):
+            waiting.append(asyncio.create_task(ulak.put(NewJob("hook.send", number, key="shop"))))
+            await stand(ulak, number + 1)
+        recorder.release.set()
+        await asyncio.wait_for(asyncio.gather(*waiting), 20)
+        await drain(ulak)
+    assert recorder.payloads[5:] == list(range(10))

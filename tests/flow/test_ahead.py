@@ -112,7 +112,7 @@ async def test_a_claim_on_its_way_does_not_take_again_what_a_stop_hands_back(sql
     stopping = []
     probe.listen("worker.before_claim", lambda: stopping or stopping.append(asyncio.create_task(ulak.close())))
     try:
-        ulak.loops.worker.taker.heat_all()
+        ulak.loops.worker.claimer.note_all()
         while not stopping:
             await asyncio.sleep(0)
         report = await stopping[0]

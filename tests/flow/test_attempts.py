@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import math
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
 from tests.flow.stores import events_with
-from ulak import Backoff, Cancel, Done, Invalid, NewJob, Permanent, Retry, Snooze, Throttled, Transient
+from ulak import Backoff, Cancel, Dead, Done, Invalid, NewJob, Permanent, Retry, Snooze, Throttled, Transient
 from ulak.clock import to_datetime
 from ulak.spine.query import Queries, Query
 from ulak.testing import advance, drain
@@ -232,7 +233,7 @@ async def test_a_unit_that_hides_an_error_of_the_database_harms_nobody_else(make
 
     def hide(tx):
         with contextlib.suppress(Exception):
-            tx.run(Query("nowhere", "DELETE FROM nowhere", "DELETE FROM nowhere", ()))
+            tx.execute(Query("nowhere", "DELETE FROM nowhere", "DELETE FROM nowhere", ()))
 
     recorder.answers = [None, Done(unit=hide), None]
     async with ulak:
@@ -276,7 +277,7 @@ async def test_a_handler_whose_end_could_not_be_kept_runs_again_as_an_uncertain_
         await drain(ulak)
         await advance(ulak, 10)
         record = await ulak.jobs.get(job)
-        tally = {word: number for word, _, number in await ulak.store.read(lambda tx: tx.all(sql.read_tally))}
+        tally = {word: number for word, _, number in await ulak.store.read(lambda tx: tx.rows(sql.read_tally))}
     assert runs == [False, True]
     assert (record.status, record.attempt, record.crashes) == ("done", 2, 1)
     words = ["accepted", "started", "uncertain", "retried", "started", "done"]
@@ -305,14 +306,14 @@ async def test_a_handler_whose_end_could_not_be_kept_is_held_if_its_job_asks_for
 
 def _occupy(tx, identifier):
     """As if that id had been used before: the end of the job can't be kept."""
-    tx.run(_query(
+    tx.execute(_query(
         "INSERT INTO past (id, kind, outcome, prio, attempt, crashes, accepted_at, due_at, settled_at, payload) "
         f"VALUES ({identifier}, 'other', 'done', 2, 1, 0, 0, 0, 0, 'null')"
     ))  # fmt: skip
 
 
 def _vacate(tx, identifier):
-    tx.run(_query(f"DELETE FROM past WHERE id = {identifier}"))
+    tx.execute(_query(f"DELETE FROM past WHERE id = {identifier}"))
 
 
 def _query(text):
@@ -387,3 +388,62 @@ async def test_a_retry_is_a_timer_and_its_lateness_is_measured(make, recorder):
         lateness = ulak.telemetry.times("mail.send").lateness
     assert len(recorder.jobs) == 2
     assert sum(lateness.counts) == 1
+
+
+async def test_a_handler_may_declare_its_job_dead_with_a_code(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send")
+    recorder.answers = [Dead("no such mailbox", "permanent", "SMTP_550"), Permanent("gone", code="HTTP_410")]
+    async with ulak:
+        jobs = [await ulak.enqueue("mail.send") for _ in range(2)]
+        await drain(ulak)
+        records = [await ulak.jobs.get(job) for job in jobs]
+    assert {(record.status, record.detail, record.code) for record in records} == {
+        ("dead", "no such mailbox", "SMTP_550"),
+        ("dead", "Permanent: gone", "HTTP_410"),
+    }
+
+
+async def test_the_code_of_the_last_failure_is_kept_when_the_attempts_are_used_up(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "mail.send", max_attempts=1)
+    recorder.answers = [Transient("slow", code="SMTP_TIMEOUT")]
+    async with ulak:
+        job = await ulak.enqueue("mail.send")
+        await drain(ulak)
+        record = await ulak.jobs.get(job)
+    assert (record.status, record.code) == ("dead", "SMTP_TIMEOUT")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Dead(7), Dead("no", "sad"), Dead("no", code="two words"), Dead("no", then=print), Done(then=("odd", 1))],
+    ids=["cause", "class", "code", "then without an item", "then that is no function"],
+)
+async def test_an_end_that_is_not_well_formed_is_a_permanent_failure(make, recorder, answer):
+    ulak = make()
+    recorder.on(ulak, "mail.send")
+    recorder.answers = [answer]
+    async with ulak:
+        job = await ulak.enqueue("mail.send")
+        await drain(ulak)
+        record = await ulak.jobs.get(job)
+    assert record.status == "dead"
+    assert "the handler answered" in record.detail
+
+
+@pytest.mark.parametrize(("make_end", "status"), [(Done, "done"), (partial(Dead, "no"), "dead")], ids=["done", "dead"])
+async def test_a_then_that_raises_fails_its_own_job_which_is_tried_again(make, recorder, make_end, status):
+    ulak = make()
+    recorder.on(ulak, "mail.send", backoff=STEADY)
+
+    def follow(tx, items):
+        if "bad" in items:
+            raise ValueError("not now")
+
+    recorder.answers = [make_end(then=(follow, "good")), make_end(then=(follow, "bad"))]
+    async with ulak:
+        jobs = await ulak.enqueue_many([NewJob("mail.send"), NewJob("mail.send")])
+        await drain(ulak)
+        records = [await ulak.jobs.get(job) for job in jobs]
+    assert {record.status for record in records} == {"deferred", status}

@@ -10,6 +10,7 @@ from ulak import Backoff, BreakerPolicy, Done, NewJob, Permanent, Transient, Una
 from ulak.clock import to_datetime
 from ulak.http.app import build_app
 from ulak.spine.breaker import load_breakers, save_breakers
+from ulak.spine.outcome import Dead
 from ulak.testing import advance, drain
 
 POLICY = BreakerPolicy(failures=3, open_seconds=10, cap_seconds=60)
@@ -41,6 +42,17 @@ async def test_it_opens_tries_one_and_closes(make, recorder):
         assert (await ulak.jobs.tally())["hook.send"]["done"] == 10
 
 
+async def test_a_handler_that_gives_up_because_its_destination_failed_counts_as_a_failure(make, recorder):
+    ulak = make()
+    breaking(ulak, recorder)
+    recorder.answers = [Dead("down", "transient")] * 3
+    async with ulak:
+        await ulak.enqueue_many([NewJob("hook.send", n, key="shop", slots=1) for n in range(4)])
+        await drain(ulak)
+        assert await states(ulak) == {"shop": "open"}
+        assert len(recorder.jobs) == 3
+
+
 async def test_an_open_breaker_touches_only_the_jobs_that_hold_a_slot(make, recorder):
     ulak = make()
     breaking(ulak, recorder)
@@ -50,7 +62,8 @@ async def test_an_open_breaker_touches_only_the_jobs_that_hold_a_slot(make, reco
         await drain(ulak)
         counts = (await ulak.jobs.counts())["hook.send"]
         tally = (await ulak.jobs.tally())["hook.send"]
-        assert (counts["deferred"], counts["behind"]) == (3, 497)
+        # Three have failed and gave their slots on; the three that came after them hold theirs while it is open.
+        assert (counts["deferred"], counts["behind"]) == (6, 494)
         assert tally["retried"] + tally.get("snoozed", 0) <= 6
 
 
@@ -145,13 +158,29 @@ async def test_a_reset_lets_what_waits_try_at_once(make, recorder):
     async with ulak:
         await ulak.enqueue_many([NewJob("hook.send", n, key="shop", slots=3) for n in range(10)])
         await ulak.enqueue("hook.send", key="bank", delay_seconds=60)
+        await ulak.enqueue("hook.send", key="shop", slots=3, delay_seconds=60)
         await drain(ulak)
         counts = (await ulak.jobs.counts())["hook.send"]
-        assert (counts["deferred"], counts["behind"]) == (4, 7)
+        assert (counts["deferred"], counts["behind"]) == (8, 4)
         assert await reset(ulak, {"all": True}) == {"reset": 1}
         await drain(ulak)
         assert (await ulak.jobs.tally())["hook.send"]["done"] == 10
-        assert (await ulak.jobs.counts())["hook.send"]["deferred"] == 1  # of another destination
+        # One of another destination, and one that was never tried: what is scheduled keeps its time.
+        assert (await ulak.jobs.counts())["hook.send"]["deferred"] == 2
+
+
+async def test_a_reset_goes_in_pages(make, recorder, monkeypatch):
+    monkeypatch.setattr("ulak.spine.breaker.PAGE", 4)
+    ulak = make()
+    recorder.on(ulak, "hook.send", breaker=BreakerPolicy(failures=30), backoff=Backoff(first_seconds=3600))
+    recorder.answers = [Transient("down")] * 30
+    async with ulak:
+        await ulak.enqueue_many([NewJob("hook.send", n, key="shop", slots=3) for n in range(30)])
+        await drain(ulak)
+        assert await states(ulak) == {"shop": "open"}
+        assert await reset(ulak, {"all": True}) == {"reset": 1}
+        await drain(ulak)
+        assert (await ulak.jobs.tally())["hook.send"]["done"] == 30
 
 
 async def reset(ulak, asked):

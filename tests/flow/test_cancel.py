@@ -9,9 +9,9 @@ import pytest
 
 from tests.flow.stores import claim, nothing_is_claimed
 from ulak import IllegalTransition, NewJob, NotFound
-from ulak.spine.cancel import CANCEL
 from ulak.spine.outcome import Release, Settlement
-from ulak.spine.settle import SETTLE
+from ulak.spine.units.cancel import CANCEL
+from ulak.spine.units.settle import SETTLE
 from ulak.testing import drain
 
 

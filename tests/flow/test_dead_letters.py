@@ -8,9 +8,9 @@ import pytest
 
 from tests.flow.stores import claim
 from ulak import Invalid, NewJob, NotFound, Permanent
-from ulak.spine.dead_letters import Filter
 from ulak.spine.outcome import Dead, Done, Settlement
-from ulak.spine.settle import SETTLE
+from ulak.spine.units.dead_letters import Filter
+from ulak.spine.units.settle import SETTLE
 from ulak.testing import advance, drain
 
 

@@ -109,7 +109,7 @@ async def test_what_shares_a_commit_with_a_unit_that_fills_the_disk_is_told_the_
         assert all(isinstance(answer, Unavailable) and answer.outcome == "no" for answer in refused)
         present = {record.id for record in await ulak.jobs.list(kind="mail.wait", limit=1000)}
         assert present == accepted
-        assert ulak.store.ledger.room("mail.wait") == ulak.settings.spine.capacity - len(accepted)
+        assert ulak.store.capacity.free("mail.wait") == ulak.settings.spine.capacity - len(accepted)
 
 
 async def test_the_ballast_is_given_up_when_a_write_fails_and_short_space_closes_the_door(
@@ -120,19 +120,21 @@ async def test_the_ballast_is_given_up_when_a_write_fails_and_short_space_closes
         ballast = ulak.store.path.with_name("ulak.db.ballast")
         assert ballast.stat().st_size == 1024 * 1024
         ulak.store._writer.failures += 1
-        await ulak.store.tend()
+        await ulak.store.maintain()
         assert not ballast.exists()
-        monkeypatch.setattr("ulak.stores.ballast.shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
-        await ulak.store.tend()
+        monkeypatch.setattr(
+            "ulak.stores.sqlite.ballast.shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})()
+        )
+        await ulak.store.maintain()
         with pytest.raises(Unavailable, match=r"refused: only 0 MB are free.*min_free_mb"):
             await ulak.enqueue("mail.send")
         monkeypatch.undo()
-        await ulak.store.tend()
+        await ulak.store.maintain()
         assert await ulak.enqueue("mail.send")
 
 
 async def test_short_space_closes_the_door_from_the_first_moment(sqlite_address, clock, monkeypatch):
-    monkeypatch.setattr("ulak.stores.ballast.shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
+    monkeypatch.setattr("ulak.stores.sqlite.ballast.shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
     async with build(sqlite_address, clock, work=False, spine={"min_free_mb": 1}) as ulak:
         with pytest.raises(Unavailable, match=r"refused: only 0 MB are free.*min_free_mb"):
             await ulak.enqueue("mail.send")
@@ -167,7 +169,7 @@ async def test_a_commit_whose_reply_is_lost_is_looked_up_and_happens_exactly_onc
             await ulak.enqueue("mail.send", number)
         await drain(ulak)
         assert (await ulak.jobs.tally())["mail.send"] == {"accepted": 10, "done": 10}
-        assert ulak.store.ledger.room("mail.send") == 1000
+        assert ulak.store.capacity.free("mail.send") == 1000
         sequence = [event.seq for event in await ulak.jobs.events()]
         assert sequence == list(range(1, len(sequence) + 1))
     assert recorder.payloads == list(range(10))

@@ -9,7 +9,7 @@ import pytest
 from tests.flow.conftest import build
 from tests.flow.stores import events_with
 from ulak import Conflict, NewJob
-from ulak.spine.pruner import PRUNE, Ages
+from ulak.spine.units.prune import PRUNE, Ages
 from ulak.testing import drain
 
 DAY = 86_400_000

@@ -8,8 +8,8 @@ import pytest
 
 from tests.flow.stores import events_with
 from ulak import BreakerPolicy, Invalid, NewJob, Permanent, Transient
-from ulak.http.hold import count_held, hold_all, let_go
-from ulak.spine.dead_letters import Filter
+from ulak.spine.units.dead_letters import Filter
+from ulak.spine.units.hold import count_held, hold_all, let_go
 from ulak.testing import advance, drain
 
 START = datetime(2027, 1, 15, 8, tzinfo=UTC)  # where the manual clock stands

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ulak import NewJob, Transient
+from ulak import Backoff, NewJob, Snooze, Transient
 from ulak.testing import advance, drain
 
 
@@ -111,3 +111,32 @@ async def test_a_slow_destination_with_many_waiting_does_not_hold_up_the_others(
         release.set()
         await drain(ulak)
         assert (await ulak.jobs.tally())["hook.send"]["done"] == 400
+
+
+async def test_failing_jobs_of_a_bulkhead_let_the_good_ones_pass(make, recorder):
+    """With order it is the other way round: there a retry holds up its key."""
+    ulak = make()
+
+    @ulak.handles("hook.send", backoff=Backoff(first_seconds=3600))
+    async def send(job):
+        if job.payload == "bad":
+            raise Transient("busy")
+
+    async with ulak:
+        await ulak.enqueue_many([NewJob("hook.send", "bad", key="shop", slots=8) for _ in range(8)])
+        await ulak.enqueue_many([NewJob("hook.send", "good", key="shop", slots=8) for _ in range(200)])
+        await drain(ulak)
+        assert (await ulak.jobs.tally())["hook.send"]["done"] == 200
+        assert (await ulak.jobs.counts())["hook.send"]["deferred"] == 8
+
+
+async def test_a_snooze_of_the_handler_gives_the_slot_on_and_one_that_holds_does_not(make, recorder):
+    ulak = make()
+    recorder.on(ulak, "hook.send")
+    recorder.answers = [Snooze(3600), Snooze(3600, holds=True), Snooze(3600, holds=True)]
+    async with ulak:
+        await ulak.enqueue_many([NewJob("hook.send", number, key="shop", slots=2) for number in range(5)])
+        await drain(ulak)
+        assert sorted(recorder.payloads) == [0, 1, 2]
+        counts = (await ulak.jobs.counts())["hook.send"]
+        assert (counts["deferred"], counts["behind"]) == (3, 2)

@@ -10,7 +10,8 @@ import pytest
 
 from tests.flow.conftest import build
 from ulak import Backoff, Conflict, Done, Invalid, NewJob, Permanent
-from ulak.spine.dead_letters import Filter
+from ulak.cli.haste import Haste
+from ulak.spine.units.dead_letters import Filter
 from ulak.testing import advance, drain
 
 
@@ -34,8 +35,22 @@ async def test_a_blocking_handler_runs_in_a_thread_and_its_answer_counts(make):
     assert all(name.startswith("ulak-thread") for name in threads)
 
 
-async def test_the_writer_gets_its_turn_soon_only_while_handlers_are_on_threads(make):
+async def test_a_library_leaves_its_hosts_switch_interval_alone(make):
+    ulak, before, during = make(), sys.getswitchinterval(), []
+
+    @ulak.handles("file.read", lane="thread")
+    def read(job):
+        during.append(sys.getswitchinterval())
+
+    async with ulak:
+        await ulak.enqueue("file.read")
+        await drain(ulak)
+    assert during == [before]
+
+
+async def test_in_a_process_of_ours_the_writer_gets_its_turn_soon_while_handlers_are_on_threads(make):
     ulak = make()
+    ulak.thread_context = Haste()
     before, during = sys.getswitchinterval(), []
 
     @ulak.handles("file.read", lane="thread")
@@ -53,6 +68,7 @@ async def test_the_writer_gets_its_turn_soon_only_while_handlers_are_on_threads(
 async def test_two_ulaks_with_handlers_on_threads_leave_the_interpreter_as_it_was(clock):
     before, release, running = sys.getswitchinterval(), threading.Event(), threading.Event()
     first, second = build("memory:", clock), build("memory:", clock)
+    first.thread_context = second.thread_context = Haste()
     during = []
 
     @first.handles("file.hold", lane="thread")

@@ -115,7 +115,7 @@ async def test_a_job_of_an_idle_kind_starts_at_once_however_low_its_rate(make, r
     recorder.on(ulak, "mail.send", rate_per_second=1 / 60, concurrency=100)
     recorder.on(ulak, "sms.send")
     async with ulak:
-        while ulak.loops.worker.taker._riding is None:  # it has looked, and found nothing
+        while ulak.loops.worker.claimer._piggyback is None:  # it has looked, and found nothing
             await asyncio.sleep(0)
         await ulak.enqueue_many([NewJob("mail.send", number) for number in range(2)])
         await drain(ulak)
@@ -154,10 +154,10 @@ async def test_while_results_can_not_be_kept_a_rate_that_allows_more_lets_the_wo
     async with ulak:
         await ulak.enqueue_many([NewJob("mail.send", number) for number in range(2)])
         await drain(ulak)
-        taker, looks = ulak.loops.worker.taker, []
-        assert taker.rests("mail.send")
+        claimer, looks = ulak.loops.worker.claimer, []
+        assert claimer.rests("mail.send")
         async with nothing_is_claimed(ulak):
-            monkeypatch.setattr(taker, "_look_around", lambda: looks.append(1))
+            monkeypatch.setattr(claimer, "_look_around", lambda: looks.append(1))
             ulak.clock.advance(2)
             for _ in range(200):
                 await asyncio.sleep(0)
@@ -195,7 +195,7 @@ async def test_work_that_becomes_ready_in_the_commit_of_an_empty_claim_is_not_fo
         await drain(ulak)
         began = ulak.clock.now()
         for number in range(200):
-            ulak.loops.worker.taker.heat({("mail.send", 2)})  # a claim that will find nothing
+            ulak.loops.worker.claimer.note_ready({("mail.send", 2)})  # a claim that will find nothing
             await asyncio.sleep(0)
             await ulak.enqueue("mail.send", number)
             await recorder.until(number + 1)  # without any help from the clock

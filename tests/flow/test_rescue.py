@@ -9,10 +9,10 @@ import pytest
 from tests.flow.conftest import HANG_SECONDS
 from tests.flow.stores import claim, events_with, nothing_is_claimed
 from ulak import NewJob, Unavailable
-from ulak.spine.claim import CLAIM_SUSPECTS, SuspectDemand
-from ulak.spine.loop import LONGEST_SLEEP_SECONDS
+from ulak.spine.loops.loops import MAX_SLEEP_SECONDS
 from ulak.spine.outcome import Done, Settlement
-from ulak.spine.settle import SETTLE
+from ulak.spine.units.claim import CLAIM_SUSPECTS, SuspectDemand
+from ulak.spine.units.settle import SETTLE
 from ulak.testing import advance, drain
 
 DEAD_OWNER = 4711
@@ -279,6 +279,6 @@ async def test_a_heartbeat_that_failed_is_made_up_for_within_a_second(make, cloc
             await asyncio.sleep(0.001)
         for _ in range(100):
             await asyncio.sleep(0)
-        clock.advance(LONGEST_SLEEP_SECONDS)
+        clock.advance(MAX_SLEEP_SECONDS)
         async with asyncio.timeout(1):
             await made_up.wait()

@@ -13,10 +13,10 @@ from tests.flow.stall import Stall
 from tests.flow.stores import POSTGRES, address_of
 from ulak import Conflict, Unavailable
 from ulak.spine import store as seam
+from ulak.spine.loops.rescuer import BEAT, Beat
 from ulak.spine.query import Queries
-from ulak.spine.rescue import RESCUE, Lost
-from ulak.spine.rescuer import BEAT, Beat
-from ulak.stores import read_pool
+from ulak.spine.units.rescue import RESCUE, Lost
+from ulak.stores.writer import read_pool
 from ulak.testing import drain
 
 sql = Queries("ulak.spine")
@@ -92,7 +92,7 @@ async def test_an_attempt_still_ends_by_its_timeout(make, clock, recorder):
 
         job = await ulak.enqueue("mail.send")
         await recorder.started.wait()
-        ulak.store.tend = hang  # upkeep asks the database too
+        ulak.store.maintain = hang  # upkeep asks the database too
         with Stall(ulak):
             while recorder.at_once:
                 clock.advance(0.5)
@@ -242,7 +242,7 @@ async def test_nor_when_a_session_that_is_back_has_renewed_the_own_lease_before_
 
 def renew(tx, owner, lease_at):
     """As a session does that has lost its connection and has a new one."""
-    tx.run(sql.beat_owner, id=owner, lease_at=lease_at)
+    tx.execute(sql.beat_owner, id=owner, lease_at=lease_at)
 
 
 @pytest.mark.postgres
@@ -255,7 +255,7 @@ async def test_nor_if_it_renews_its_lease_between_the_look_and_the_rescue(two_at
     clock.advance(lease_seconds * 0.4)
     await other.loops._rescuer.beat()
     clock.advance(lease_seconds * 0.4)
-    beat = Beat(other.store.owner, round(lease_seconds * 1000), shared=True, last_at=clock.now())
+    beat = Beat(other.store.owner, round(lease_seconds * 1000), multi_process=True, last_at=clock.now())
     pulse = await other.store.submit(BEAT, beat)
     assert pulse.lost == [one.store.owner]
     await one.loops._rescuer.beat()

@@ -116,7 +116,7 @@ async def test_a_claim_that_is_under_way_when_the_stop_begins_is_handed_back(sql
         while not reached.is_set():
             await asyncio.sleep(0)
         stopping = asyncio.create_task(ulak.close())
-        while not ulak.loops.worker.taker.stopping:
+        while not ulak.loops.worker.claimer.stopping:
             await asyncio.sleep(0)
         for _ in range(100):  # as far as it gets without the claim's answer
             await asyncio.sleep(0)
@@ -184,7 +184,7 @@ async def test_cron_fires_no_more_while_stopping_and_what_was_passed_over_fires_
     await ulak.enqueue("mail.send")
     await recorder.started.wait()
     stopping = asyncio.create_task(ulak.close())
-    while not ulak.loops.worker.taker.stopping:
+    while not ulak.loops.worker.claimer.stopping:
         await asyncio.sleep(0)
     for _ in range(3):
         clock.advance(60)
@@ -304,7 +304,7 @@ async def test_a_thread_that_ends_while_the_stop_still_waits_has_its_result_kept
     while not running.is_set():
         await asyncio.sleep(0.001)
     stopping = asyncio.create_task(ulak.close())
-    while not clock._sleepers or ulak.loops.worker.taker.stopping is False:
+    while not clock._sleepers or ulak.loops.worker.claimer.stopping is False:
         await asyncio.sleep(0.001)
     clock.advance(2)
     release.set()

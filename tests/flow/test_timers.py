@@ -12,10 +12,10 @@ from tests.flow.conftest import build
 from tests.flow.stores import claim, nothing_is_claimed
 from ulak import Backoff, Invalid, NewJob, Transient
 from ulak.clock import to_datetime
-from ulak.http.hold import hold_all
-from ulak.spine.cron import FIRE_DUE, CronEntry, Tick
-from ulak.spine.expiry import PAGE
 from ulak.spine.query import Queries
+from ulak.spine.units.cron import FIRE_DUE, CronEntry, Tick
+from ulak.spine.units.expire import PAGE
+from ulak.spine.units.hold import hold_all
 from ulak.testing import advance, drain
 
 sql = Queries("ulak.spine")
@@ -206,7 +206,7 @@ async def test_a_process_goes_on_firing_by_its_own_words_when_one_with_others_ha
     recorder.on(ulak, "report.make")
     ulak.cron("report", "0 * * * *", "report.make")
     async with ulak:
-        while await ulak.store.read(lambda tx: tx.one(sql.read_cron, name="report")) is None:
+        while await ulak.store.read(lambda tx: tx.row(sql.read_cron, name="report")) is None:
             await asyncio.sleep(0)
         await ulak.store.submit(FIRE_DUE, Tick((CronEntry("report", "30 3 * * *", "report.make"),)))
         for number in (1, 2):

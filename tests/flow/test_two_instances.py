@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 from collections import Counter
 
-import psycopg
 import pytest
 
 from tests.flow.conftest import build
@@ -15,7 +14,7 @@ from ulak import BreakerPolicy, NewJob, Transient, Ulak
 from ulak.clock import SystemClock
 from ulak.http.app import build_app
 from ulak.spine.breaker import load_breakers, save_breakers
-from ulak.spine.loop import BREAKERS_SECONDS
+from ulak.spine.loops.loops import BREAKERS_SECONDS
 
 pytestmark = pytest.mark.postgres
 
@@ -219,24 +218,10 @@ async def asked(door, path, body):
 
 
 async def test_two_machines_whose_clocks_differ_by_minutes_agree_on_the_time(database):
-    class Ahead(SystemClock):
+    class HeldJobs(SystemClock):
         def now(self):
             return super().now() + 300_000
 
-    async with Ulak(database, clock=Ahead(), work=False) as ahead, Ulak(database, work=False) as right:
+    async with Ulak(database, clock=HeldJobs(), work=False) as ahead, Ulak(database, work=False) as right:
         assert abs(ahead.store.clock.now() - right.store.clock.now()) < 60_000
         assert abs((await ahead.store.write(lambda tx: tx.now)) - (await right.store.write(lambda tx: tx.now))) < 60_000
-
-
-async def test_one_that_does_not_work_leaves_the_room_of_a_shared_pool_to_those_that_know_it(database, clock):
-    worker = build(database, clock)
-    for kind in ("mail.send", "sms.send"):
-        worker.handles(kind, pool="out", capacity=8)(fails)
-    async with worker:
-        await worker.enqueue_many([NewJob("mail.send", delay_seconds=60), NewJob("sms.send", delay_seconds=60)])
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("INSERT INTO credit (pool, owner, held) VALUES ('out', 1, 1)")  # of somebody who is dead
-        async with build(database, clock, work=False) as command:
-            clock.advance(10)
-            await command.store.tend()
-        assert connection.execute("SELECT pool, free FROM capacity WHERE free <> bound").fetchall() == [("out", 6)]

@@ -9,10 +9,10 @@ import pytest
 
 from ulak import Conflict, Invalid, NewJob, Unavailable
 from ulak.spine import probe
-from ulak.spine.enqueue import enqueue_rows
-from ulak.spine.form import to_rows
 from ulak.spine.query import Query
-from ulak.stores.writer import Writer
+from ulak.spine.units.enqueue import enqueue_rows
+from ulak.spine.validate import to_rows
+from ulak.stores.writer.writer import Writer
 
 
 def note(tx, number):
@@ -60,7 +60,7 @@ async def test_a_unit_that_raises_fails_alone_and_leaves_nothing(make, error, ex
         counts = await ulak.jobs.counts()
         assert set(counts) == {"sms.send"}
         assert (await ulak.jobs.tally())["test"] == {"unit": 90}
-        assert ulak.store.ledger.room("mail.send") >= ulak.store.ledger.room("other.kind")
+        assert ulak.store.capacity.free("mail.send") >= ulak.store.capacity.free("other.kind")
 
 
 async def test_an_event_that_cannot_be_written_fails_its_unit_alone(make):
@@ -83,7 +83,7 @@ async def test_a_statement_that_the_database_refuses_is_the_callers_mistake(make
     nonsense = Query("nonsense", "SELECT * FROM nowhere", "SELECT * FROM nowhere", ())
     async with ulak:
         answers = await asyncio.gather(
-            ulak.write(lambda tx: tx.all(nonsense)), ulak.write(note, 2), return_exceptions=True
+            ulak.write(lambda tx: tx.rows(nonsense)), ulak.write(note, 2), return_exceptions=True
         )
         assert isinstance(answers[0], Invalid)
         assert answers[1] == 2

@@ -8,17 +8,17 @@ from collections import deque
 import pytest
 
 from ulak.errors import Unavailable
-from ulak.spine.enqueue import ENQUEUE, ENQUEUE_ONE
-from ulak.spine.store import Line
-from ulak.stores.batch import Item
-from ulak.stores.writer import MOST_ROWS, _share
+from ulak.spine.store import WriterQueue
+from ulak.spine.units.enqueue import ENQUEUE, ENQUEUE_ONE
+from ulak.stores.writer.batch import Item
+from ulak.stores.writer.writer import MAX_ROWS, _share
 
 
 async def test_a_writer_that_ends_tells_those_who_wait_and_those_who_come(make):
     ulak = make(work=False)
     async with ulak:
         writers = getattr(ulak.store, "_writers", None)
-        writer = writers[Line.ENQUEUE] if writers else ulak.store._writer
+        writer = writers[WriterQueue.ENQUEUE] if writers else ulak.store._writer
 
         def break_down(batch):
             raise OSError("the disk is gone")
@@ -36,5 +36,5 @@ def test_a_commit_takes_many_single_jobs_and_few_large_batches():
     singles = deque(Item(ENQUEUE_ONE, None, None) for _ in range(5000))
     assert len(_share(singles, 400)) == 400
     batches = deque(Item(ENQUEUE, [None] * 1000, None) for _ in range(10))
-    assert len(_share(batches, 400)) == MOST_ROWS // 1000
-    assert len(batches) == 10 - MOST_ROWS // 1000
+    assert len(_share(batches, 400)) == MAX_ROWS // 1000
+    assert len(batches) == 10 - MAX_ROWS // 1000

@@ -226,3 +226,22 @@ def test_a_file_may_begin_with_a_byte_order_mark(folder):
     (folder / "ulak.toml").write_bytes(b"\xef\xbb\xbf[http]\nport = 9000\n")
     loaded = load(env={})
     assert (loaded.settings.http.port, loaded.origin("http.port")) == (9000, "ulak.toml:2")
+
+
+def test_unknown_keys_and_bad_values_are_named_together(folder):
+    name = write(folder, "foo = 1\n[http]\nport = 70000\nhots = 'x'\n[notify]\ncapacity = 'many'\n")
+    with pytest.raises(Misconfigured) as refused:
+        load(name, env={"ULAK_HTTP__MAX_BATCH": "0"})
+    told = str(refused.value)
+    assert all(key in told for key in ("foo", "http.hots", "http.port", "notify.capacity", "http.max_batch"))
+
+
+@pytest.mark.parametrize("text", ["10.0.0.0/8, 192.168.0.0/16", '["10.0.0.0/8", "192.168.0.0/16"]'])
+def test_a_list_in_the_environment_is_written_with_commas_or_as_json(text):
+    allow = load(env={"ULAK_CHANNELS__WEBHOOK__ALLOW": text}).settings.channels.webhook.allow
+    assert list(map(str, allow)) == ["10.0.0.0/8", "192.168.0.0/16"]
+
+
+def test_a_list_that_is_neither_is_told_both_forms():
+    with pytest.raises(Misconfigured, match="a,b,c or"):
+        load(env={"ULAK_CHANNELS__WEBHOOK__ALLOW": '["10.0.0.0/8"'})

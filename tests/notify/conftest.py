@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.channels.conftest import mail_server, receiver  # noqa: F401 - fixtures
 from tests.postgres_server import fresh_database
-from ulak import Ulak, rooms
+from ulak import Ulak
 from ulak.channels.channel import Message, Receipt
 from ulak.settings import Settings
 
@@ -31,18 +31,24 @@ def address(request, tmp_path):
 
 
 @pytest.fixture
-def make(address, clock) -> Callable[..., Ulak]:
-    """An Ulak on the store and the clock of this test; settings by section: make(notify={"capacity": 5})."""
-    return lambda **sections: build(address, clock, **sections)
+def own_channels() -> list[Any]:
+    """What the Ulaks of this test have before the built-in channels."""
+    return []
 
 
 @pytest.fixture
-def make_in_memory(clock) -> Callable[..., Ulak]:
-    return lambda **sections: build("memory:", clock, **sections)
+def make(address, clock, own_channels) -> Callable[..., Ulak]:
+    """An Ulak on the store and the clock of this test; settings by section: make(notify={"capacity": 5})."""
+    return lambda **sections: build(address, clock, own=own_channels, **sections)
 
 
-def build(address: str, clock: Any, *, work: bool = True, **sections: dict[str, Any]) -> Ulak:
-    return Ulak(address, settings=Settings(store=address, **sections), clock=clock, work=work)
+@pytest.fixture
+def make_in_memory(clock, own_channels) -> Callable[..., Ulak]:
+    return lambda **sections: build("memory:", clock, own=own_channels, **sections)
+
+
+def build(address: str, clock: Any, *, work: bool = True, own: Sequence[Any] = (), **sections: dict[str, Any]) -> Ulak:
+    return Ulak(address, settings=Settings(store=address, **sections), clock=clock, work=work, channels=own)
 
 
 @dataclass
@@ -76,8 +82,8 @@ class Scripted:
 
 
 @pytest.fixture
-def channel(monkeypatch) -> Scripted:
-    """Stands where an installed channel would: before the built-in ones."""
-    scripted, discover = Scripted(), rooms.discover
-    monkeypatch.setattr(rooms, "discover", lambda *given, **named: [scripted, *discover(*given, **named)])
+def channel(own_channels) -> Scripted:
+    """Stands where a user's own channel does: before the built-in ones."""
+    scripted = Scripted()
+    own_channels.append(scripted)
     return scripted

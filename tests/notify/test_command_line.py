@@ -50,7 +50,7 @@ def test_an_inbox_is_read_by_a_name_with_any_letters(run):
 
 def test_endpoints_are_registered_enabled_and_forgotten(run):
     assert run("endpoints", "register", HOOK)["secret"].startswith("whsec_")
-    (listed,) = run("endpoints", "list")
+    (listed,) = run("endpoints", "list", "--reveal")
     assert (listed["url"], listed["secrets"]) == (HOOK, 1)
     assert run("endpoints", "enable", HOOK) == {"url": HOOK}
     assert run("endpoints", "forget", HOOK) == {"url": HOOK}

@@ -165,11 +165,12 @@ async def test_a_delivery_under_way_is_cancelled_and_not_tried_again(make_in_mem
 
 async def test_at_the_bound_a_notification_is_refused_or_waits_by_policy(make_in_memory, channel):
     async with make_in_memory(notify={"capacity": 2, "admission": "reject"}, work=False) as ulak:
-        await ulak.notify.send("SMS", "+905551112233", "1")
-        await ulak.notify.send("EMAIL", "ada@example.org", "2")
+        for text in ("1", "2"):
+            await ulak.notify.send("SMS", "+905551112233", text)
         with pytest.raises(Refused, match="bound of 2") as refusal:
-            await ulak.notify.send("PUSH", "device", "3")
+            await ulak.notify.send("SMS", "+905551112233", "3")
         assert refusal.value.retry_after_seconds
+        await ulak.notify.send("EMAIL", "ada@example.org", "a channel that is full refuses no other")
 
 
 async def test_a_producer_that_blocks_goes_on_when_there_is_room(make_in_memory, channel):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from ulak import Conflict, Invalid
@@ -71,3 +72,15 @@ async def test_a_key_has_a_sensible_length(make_in_memory, key):
     async with make_in_memory(work=False) as ulak:
         with pytest.raises(Invalid, match="1 to 255"):
             await ulak.notify.accept(request(), key)
+
+
+async def test_a_repeated_batch_gets_the_first_answers_item_by_item(make, channel):
+    items = [msgspec.json.encode(request(body)) for body in ("one", "two")]
+    async with make() as ulak:
+        first = await ulak.notify.accept_batch(items, "batch-1")
+        assert await ulak.notify.accept_batch(items, "batch-1") == first
+        changed = await ulak.notify.accept_batch([items[0], items[0]], "batch-1")
+        await drain(ulak)
+    assert changed[0] == first[0]
+    assert isinstance(changed[1], Conflict)
+    assert sorted(message.body for message in channel.messages) == ["one", "two"]

@@ -10,12 +10,17 @@ from ulak.clock import to_datetime, to_millis
 from ulak.notify import inbox
 from ulak.notify.model import Notification
 from ulak.notify.stream import InboxStream
-from ulak.spine.pruner import PRUNE, Ages
+from ulak.spine.units.prune import PRUNE, Ages
 from ulak.testing import drain
 
 
 def stream_of(ulak):
     return InboxStream(lambda: ulak.loops.tail)
+
+
+async def following(ulak, after):
+    stream = stream_of(ulak)
+    return stream.follow("ada", await stream.begin(after))
 
 
 async def send(ulak, *bodies, to="ada"):
@@ -70,7 +75,7 @@ async def test_old_items_are_pruned(make):
 
 
 async def test_a_stream_tells_what_is_new_and_only_to_its_recipient(address):
-    async with build(address, None) as ulak, aclosing(stream_of(ulak).follow("ada", None)) as news:
+    async with build(address, None) as ulak, aclosing(await following(ulak, None)) as news:
         assert (await anext(news))[1] is None
         await ulak.notify.send("IN_APP", "bob", "not for ada")
         await ulak.notify.send("IN_APP", "ada", "for ada")
@@ -83,7 +88,7 @@ async def test_a_stream_is_resumed_where_it_broke_off_without_loss(address):
         seen, cursor = [], None
         sending = asyncio.create_task(send_slowly(ulak, 40))
         while len(seen) < 40:
-            async with aclosing(stream_of(ulak).follow("ada", cursor)) as news:
+            async with aclosing(await following(ulak, cursor)) as news:
                 taken = 0
                 async for cursor, item in news:  # noqa: B007 - where to resume
                     seen += [] if item is None else [item.body]
@@ -100,7 +105,7 @@ async def send_slowly(ulak, number):
 
 
 async def test_a_cursor_ahead_of_the_log_is_told_and_what_is_new_follows(address):
-    async with build(address, None) as ulak, aclosing(stream_of(ulak).follow("ada", 1 << 40)) as news:
+    async with build(address, None) as ulak, aclosing(await following(ulak, 1 << 40)) as news:
         cursor, reset = await anext(news)
         assert (reset.reason, reset.asked, reset.newest) == ("ahead", 1 << 40, cursor)
         await ulak.notify.send("IN_APP", "ada", "one")
@@ -113,7 +118,7 @@ async def test_a_cursor_behind_the_oldest_event_is_told_and_what_is_left_follows
         await send(ulak, "one")
         await send(ulak, "two")
         await ulak.store.submit(PRUNE, Ages(history=century, events=-century, dead=century))
-        async with aclosing(stream_of(ulak).follow("ada", 0)) as news:
+        async with aclosing(await following(ulak, 0)) as news:
             cursor, reset = await anext(news)
             assert (reset.reason, reset.oldest) == ("pruned", cursor + 1)
             await send(ulak, "three")
@@ -129,7 +134,7 @@ async def test_a_cursor_behind_the_oldest_event_is_told_and_what_is_left_follows
 
 
 async def test_a_quiet_stream_tells_its_place_now_and_then_though_others_get_something(make_in_memory):
-    async with make_in_memory() as ulak, aclosing(stream_of(ulak).follow("ada", None)) as news:
+    async with make_in_memory() as ulak, aclosing(await following(ulak, None)) as news:
         start, _ = await anext(news)
         coming = asyncio.ensure_future(anext(news))
         await send(ulak, "not for ada", to="bob")

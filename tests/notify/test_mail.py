@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import email
 import email.policy
+import socket
 
 import pytest
 
@@ -127,3 +129,30 @@ async def test_no_header_can_be_smuggled_in(mail_server, clock, fields):
         await drain(ulak)
         assert [view.status for view in await ulak.notify.list()] in ([], ["FAILED"])
     assert server.letters == []
+
+
+async def test_a_mail_server_that_is_down_is_a_destination_with_a_breaker_and_costs_other_types_nothing(clock):
+    with contextlib.closing(socket.socket()) as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and does not listen
+        port = nobody.getsockname()[1]
+        async with mailing(port, clock) as ulak:
+            await asyncio.gather(*(ulak.notify.send("EMAIL", f"u{n}@example.org", "Hello") for n in range(1500)))
+            await drain(ulak)
+            assert {one.destination: one.state for one in ulak.loops.breakers.all()} == {
+                f"smtp://127.0.0.1:{port}": "open"
+            }
+            tally = (await ulak.jobs.tally())["notify.email"]
+            assert tally["retried"] < 300  # a breaker's pause holds its slot: the line is not walked through
+            inbox = await ulak.notify.send("IN_APP", "ada", "Hello")
+            await drain(ulak)
+            assert (await ulak.notify.get(inbox)).status == "DELIVERED"
+
+
+async def test_letters_that_are_put_off_for_their_recipients_do_not_open_the_breaker_of_the_server(mail_server, clock):
+    server = await mail_server()
+    server.replies["RCPT"] = "451 greylisted, come back later"
+    async with mailing(server.port, clock) as ulak:
+        await asyncio.gather(*(ulak.notify.send("EMAIL", f"u{n}@example.org", "Hello") for n in range(30)))
+        await drain(ulak)
+        assert ulak.loops.breakers.stopping() == []
+        assert (await ulak.jobs.tally())["notify.email"]["retried"] == 30

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from ulak.notify.model import Request, Status
-from ulak.notify.service import decode_request
 from ulak.settings import Settings
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -44,7 +43,9 @@ def test_every_status_is_documented(status):
 @pytest.mark.parametrize(("page", "body"), BODIES)
 async def test_every_request_on_the_pages_is_acceptable(make_in_memory, page, body):
     async with make_in_memory(work=False) as ulak:
-        assert (await ulak.notify.accept(decode_request(json.dumps(json.loads(body)).encode()))).status == "ACCEPTED"
+        assert (
+            await ulak.notify.accept(ulak.notify.decode(json.dumps(json.loads(body)).encode()))
+        ).status == "ACCEPTED"
 
 
 def test_every_setting_on_the_pages_exists():

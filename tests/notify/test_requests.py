@@ -1,9 +1,8 @@
-"""Whatever comes in is either a request or a refusal that names its fields; the quick look and the close one agree."""
+"""Whatever comes in is either a request or a refusal that names its fields."""
 
 from __future__ import annotations
 
 import contextlib
-from datetime import UTC, datetime
 
 import msgspec
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from ulak import Invalid, ids
 from ulak.channels.channel import NotificationType
+from ulak.channels.destination import server_of
 from ulak.notify import decide
 from ulak.notify.model import Request
 from ulak.notify.service import decode_batch, decode_request
@@ -30,7 +30,7 @@ TEXTS = (
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_any_bytes_are_decoded_or_refused(data):
-    for decode in (decode_request, lambda body: decode_batch(body, 10)):
+    for decode in (lambda body: decode_request(body, TYPES), lambda body: decode_batch(body, 10)):
         with contextlib.suppress(Invalid):
             decode(data)
 
@@ -44,32 +44,60 @@ def test_any_document_is_decoded_or_refused_by_field(document):
 
 def refusal_of(document):
     try:
-        decide.check(decode_request(msgspec.json.encode(document)), TYPES)
+        decide.check(decode_request(msgspec.json.encode(document), TYPES), TYPES)
     except Invalid as refusal:
         return refusal
     return None
 
 
-@given(
-    st.builds(
-        Request,
-        notification_type=st.sampled_from([*TYPES, "PIGEON", ""]) | st.none(),
-        recipient=TEXTS,
-        subject=TEXTS,
-        body=TEXTS,
-        priority=st.sampled_from(["LOW", "SOON"]) | st.none(),
-        order_key=TEXTS,
-        on_uncertain=st.sampled_from(["hold", "guess"]) | st.none(),
-        send_at=st.none() | st.datetimes() | st.just(datetime(2030, 1, 1, tzinfo=UTC)),
-    )
+def fields_of(document):
+    refusal = refusal_of(document)
+    return set() if refusal is None else {name for name, _ in refusal.fields}
+
+
+def test_all_wrong_fields_are_named_at_once_whatever_is_wrong_with_them():
+    document = {"notificationType": "FAX", "recipient": "", "body": "  ", "priority": "SOON", "metadata": [1], "x": 1}
+    assert fields_of(document) == {"notificationType", "recipient", "body", "priority", "metadata", "x"}
+
+
+@pytest.mark.parametrize(
+    "recipient", ["a@b.org;c@d.org", "<a@b.org>", "a@b@c.org", "a@b..org", "a b@c.org", "@b.org", "a@", "a,b@c.org"]
 )
-def test_the_quick_look_never_lets_pass_what_the_close_one_refuses(request):
-    if decide._is_plain(request, TYPES):
-        problems = []
-        for look in (decide._check_recipient, decide._check_content, decide._check_choices):
-            look(request, problems)
-        decide._check_type(request, TYPES, problems)
-        assert problems == []
+def test_what_is_not_one_address_is_refused_at_the_door(recipient):
+    assert fields_of({"notificationType": "EMAIL", "recipient": recipient, "body": "x"}) == {"recipient"}
+
+
+@pytest.mark.parametrize(
+    "recipient",
+    ["http://127.0.0.1%00.8.8.8.8/", "http://127.0.0.1 /", "http://%31/", "http://u:p@h.org/", "http://h.org:0/"],
+)
+def test_a_url_that_can_never_be_reached_is_refused_at_the_door(recipient):
+    assert fields_of({"notificationType": "WEBHOOK", "recipient": recipient, "body": "x"}) == {"recipient"}
+
+
+@pytest.mark.parametrize("break_", ["\u2028", "\u2029", "\x85", "\n", "\x00"])
+def test_a_subject_with_a_line_separator_is_refused_at_the_door(break_):
+    document = {"notificationType": "EMAIL", "recipient": "a@b.org", "body": "x", "subject": f"a{break_}b"}
+    assert fields_of(document) == {"subject"}
+
+
+@pytest.mark.parametrize("headers", [{"Bcc": "a@b.org"}, {"X-A": 5}, 5, {"X-A": "a\nb"}])
+def test_headers_that_mail_may_not_have_are_refused_at_the_door(headers):
+    document = {"notificationType": "EMAIL", "recipient": "a@b.org", "body": "x", "metadata": {"headers": headers}}
+    assert fields_of(document) == {"metadata"}
+
+
+def test_a_field_that_stands_there_twice_is_refused():
+    with pytest.raises(Invalid) as refused:
+        decode_request(b'{"notificationType":"EMAIL","notificationType":"SMS","recipient":"a@b.org","body":"x"}', TYPES)
+    assert refused.value.fields == [("notificationType", "is given more than once")]
+    nested = b'{"notificationType":"SMS","recipient":"+905551112233","body":"x","metadata":{"body":"y"}}'
+    assert decode_request(nested, TYPES).metadata == {"body": "y"}
+
+
+def test_half_a_character_is_called_what_it_is():
+    with pytest.raises(Invalid, match="lone surrogate"):
+        decode_request(b'{"body":"\\ud800"}', TYPES)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +109,7 @@ def test_the_quick_look_never_lets_pass_what_the_close_one_refuses(request):
     ],
 )
 def test_a_destination_is_a_server_and_says_nothing_more(url, key):
-    assert decide._destination(url) == key
+    assert server_of(url) == key
 
 
 @given(st.integers(0, (1 << 63) - 1))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ulak.errors import Invalid, Misconfigured, NotFound
-from ulak.notify.sandbox import Caps
-from ulak.notify.template import Templates
+from ulak.templates.sandbox import Caps
+from ulak.templates.template import Templates
 
 
 def only(text: str, **variables: object) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.notify.conftest import build
 from ulak.channels.channel import Uncertain
-from ulak.spine.rescue import RESCUE, Lost
+from ulak.spine.units.rescue import RESCUE, Lost
 from ulak.testing import advance, drain
 
 BROKEN = "the line broke after the message was sent"
@@ -48,7 +48,7 @@ async def test_the_death_of_a_process_makes_its_attempt_uncertain(make, channel,
         identifier = await ulak.notify.send("SMS", "+905551112233", "Hello", on_uncertain=on_uncertain)
         await channel.begun.wait()
         # What a second process does when this one is silent for too long; this one then takes nothing more.
-        ulak.loops.worker.taker.stopping = True
+        ulak.loops.worker.claimer.stopping = True
         while await ulak.store.submit(RESCUE, Lost(ulak.store.owner, poison_deaths=5)):
             pass
         view = await ulak.notify.get(identifier)
@@ -60,7 +60,7 @@ async def test_the_death_of_a_process_makes_its_attempt_uncertain(make, channel,
 async def test_a_delivery_that_a_stop_breaks_off_is_uncertain(tmp_path, channel, on_uncertain, status):
     channel.release = asyncio.Event()
     address = f"sqlite:///{tmp_path}/ulak.db"
-    async with build(address, None, worker={"stop_grace_seconds": 0}) as ulak:
+    async with build(address, None, own=[channel], worker={"stop_grace_seconds": 0}) as ulak:
         identifier = await ulak.notify.send("SMS", "+905551112233", "Hello", on_uncertain=on_uncertain)
         await channel.begun.wait()
     async with build(address, None, work=False) as ulak:

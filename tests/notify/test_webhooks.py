@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 from tests.notify.conftest import build
-from ulak import NotFound, Refused
-from ulak.channels.signature import BadSignature, Secret, verify
+from ulak import Invalid, NotFound, Refused
+from ulak.channels.signature import BadSignature, Secret, new_secret, verify
 from ulak.clock import to_datetime
 from ulak.testing import advance, drain
 
@@ -87,8 +87,10 @@ async def test_a_registered_endpoint_gets_signed_messages_and_rotation_overlaps(
         await sent(ulak, url)
         clock.advance(86_401)
         await sent(ulak, url)
-    unsigned, by_old, by_both, by_new = hooks.requests
-    assert "webhook-signature" not in {name.lower() for name in unsigned.headers}
+        public = await ulak.notify.endpoints.public_key()
+    by_ours, by_old, by_both, by_new = hooks.requests
+    assert fits(by_ours, public)
+    assert not fits(by_old, public)
     assert fits(by_old, old)
     assert fits(by_both, old)
     assert fits(by_both, new)
@@ -103,6 +105,38 @@ def fits(request, secret):
         return verify([Secret(secret)], headers, request.body, sent_at)
     except BadSignature:
         return ""
+
+
+async def test_every_spelling_of_a_url_is_the_same_endpoint(receiver, clock):
+    hooks = await receiver()
+    url = f"{hooks.url}/status/200"
+    async with hooking(clock) as ulak:
+        secret = await ulak.notify.endpoints.register(url.replace("http://", "HTTP://"))
+        for spelling in (url, f"{url}?", f"{url}#f", url.replace("/status", "/./status")):
+            await sent(ulak, spelling)
+        assert len(await ulak.notify.endpoints.all()) == 1
+    assert [bool(fits(request, secret)) for request in hooks.requests] == [True] * 4
+
+
+@pytest.mark.parametrize("url", ["http://u:p@h.org/", "ftp://h.org", "http://", "h.org"])
+async def test_an_endpoint_that_could_never_be_called_is_not_registered(clock, url):
+    async with hooking(clock) as ulak:
+        with pytest.raises(Invalid):
+            await ulak.notify.endpoints.register(url)
+
+
+async def test_an_endpoint_that_requires_a_secret_is_sent_nothing_until_it_has_one(receiver, clock):
+    hooks = await receiver()
+    url = f"{hooks.url}/status/200"
+    async with hooking(clock) as ulak:
+        assert await ulak.notify.endpoints.register(url, requires_secret=True) is None
+        view = await sent(ulak, url)
+        assert (view.status, hooks.requests) == ("RETRYING", [])
+        secret = new_secret()
+        await ulak.notify.endpoints.register(url, secret, requires_secret=True)
+        await advance(ulak, 3600)
+        assert (await ulak.notify.get(view.id)).status == "DELIVERED"
+    assert [bool(fits(request, secret)) for request in hooks.requests] == [True]
 
 
 async def test_unknown_endpoints_are_told(clock):
@@ -209,9 +243,10 @@ async def test_the_body_of_a_webhook_names_the_notification_and_not_the_recipien
     assert "planted" not in hooks.requests[0].body.decode()
 
 
-async def test_a_full_room_is_refused_whatever_the_type(clock):
+async def test_a_full_type_is_refused_and_the_others_are_not(clock):
     sections = {"notify": {"capacity": 1, "admission": "reject"}, "channels": {"webhook": LOCAL}}
     async with build("memory:", clock, work=False, **sections) as ulak:
-        await ulak.notify.send("WEBHOOK", "https://example.org/hook", "1")
+        await ulak.notify.send("IN_APP", "ada", "1")
         with pytest.raises(Refused):
             await ulak.notify.send("IN_APP", "ada", "2")
+        await ulak.notify.send("WEBHOOK", "https://example.org/hook", "3")

@@ -17,7 +17,7 @@ from tests.flow.stall import writers_of
 from tests.postgres_server import fresh_database, server
 from ulak import Unavailable
 from ulak.spine import store as seam
-from ulak.stores import read_pool
+from ulak.stores.writer import read_pool
 
 pytestmark = pytest.mark.postgres
 

@@ -11,23 +11,24 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
-from tests.property.driver import Driver, Snapshot, Stored, capacity, pool_of
+from tests.property.driver import Driver, Snapshot, Stored, active, live
 from tests.property.model import Ended, Model, Piece, Said, replay
 from ulak import codec
 from ulak.errors import NotFound
-from ulak.spine import dead_letters
-from ulak.spine.cancel import CANCEL
-from ulak.spine.claim import CLAIM_SUSPECTS, Claimed, Demand, SuspectDemand, Want
-from ulak.spine.cron import FIRE_DUE, CronEntry, Tick
-from ulak.spine.dead_letters import REDRIVE
-from ulak.spine.enqueue import ENQUEUE, Full
-from ulak.spine.job import BEHIND, DEFERRED, LEASED, READY, SUSPECT, Lease, Row
+from ulak.spine.job import BEHIND, DEFERRED, LEASED, PARKED, READY, SUSPECT, Lease, Row
 from ulak.spine.outcome import Cancel, Dead, Done, Outcome, Release, Retry, Settlement, Snooze
-from ulak.spine.pruner import PRUNE, Ages
-from ulak.spine.rescue import RESCUE, Lost
-from ulak.spine.settle import SETTLE
-from ulak.spine.slots import PROMOTE_STRANDED
-from ulak.spine.timers import LOOK_AHEAD, PROMOTE_DUE, spare_of
+from ulak.spine.store import live_pool
+from ulak.spine.units import dead_letters
+from ulak.spine.units.cancel import CANCEL
+from ulak.spine.units.claim import CLAIM_SUSPECTS, Claimed, Demand, SuspectDemand, Want
+from ulak.spine.units.cron import FIRE_DUE, CronEntry, Tick
+from ulak.spine.units.dead_letters import REDRIVE
+from ulak.spine.units.enqueue import ENQUEUE, Full
+from ulak.spine.units.prune import PRUNE, Ages
+from ulak.spine.units.rescue import RESCUE, Lost
+from ulak.spine.units.settle import SETTLE
+from ulak.spine.units.slots import PROMOTE_STRANDED
+from ulak.spine.units.timers import LOOK_AHEAD, PROMOTE_DUE, budget_of
 
 KINDS = ("mail", "sms", "call")
 SLOTS = {"one": 1, "pair": 2, "three": 3}  # by key
@@ -80,7 +81,7 @@ def draw_form(chance: Random) -> Form:
 
 outcome = one_of(
     Done(), Done({"sent": [1, "é"]}), Cancel("enough"), Dead("no such address"), Dead("gave up", "transient"),
-    Retry(reason="busy"), Retry(reason="slow"), Snooze(1.0, "later"), Release(),
+    Retry(reason="busy"), Retry(reason="slow"), Snooze(1.0, "later"), Snooze(1.0, "open", holds=True), Release(),
 )  # fmt: skip
 number = one_of(*range(1000))
 owner = one_of(*OWNERS)
@@ -89,10 +90,10 @@ owner = one_of(*OWNERS)
 STEPS: list[tuple[str, int, dict[str, Draw]]] = [
     ("add", 4, {"added": some(draw_form, 4), "together": one_of(True, False)}),
     ("claim", 6, {
-        "number": number, "owner": owner, "room": one_of(*range(1, 7)),
+        "number": number, "owner": owner, "free": one_of(*range(1, 7)),
         "levels": mostly((0, 1, 2, 3), (0,), (1, 3), (2, 3)),
     }),
-    ("add_and_claim", 3, {"added": some(draw_form, 4), "owner": owner, "room": one_of(*range(1, 7))}),
+    ("add_and_claim", 3, {"added": some(draw_form, 4), "owner": owner, "free": one_of(*range(1, 7))}),
     ("claim_suspects", 5, {"owner": owner, "number": one_of(1, 2, 3)}),
     ("settle", 7, {
         "picks": some(number, 4), "said": some(outcome, 3), "pause": one_of(0, 0, 20, 250, 5000),
@@ -103,7 +104,7 @@ STEPS: list[tuple[str, int, dict[str, Draw]]] = [
     ("wait", 3, {"seconds": one_of(0, 0.25, 1, 5, 60, 600), "look": mostly(True, False)}),
     ("look_ahead", 3, {}),
     ("wait_and_ride", 3, {
-        "seconds": one_of(0.25, 5, 60, 600), "number": number, "owner": owner, "room": one_of(*range(1, 7)),
+        "seconds": one_of(0.25, 5, 60, 600), "number": number, "owner": owner, "free": one_of(*range(1, 7)),
     }),
     ("fire_cron", 1, {}),
     ("promote_stranded", 1, {}),
@@ -127,7 +128,7 @@ class SpineMachine(RuleBasedStateMachine):
         super().__init__()
         self.driver = driver
         self.tag = driver.begin()
-        self.model = Model(capacity, pool_of)
+        self.model = Model(active, live)
         self.leases: list[Lease] = []
         self.cursor = driver.last_seq()
         self.told: list[list[Said]] = []  # by step, what the log has to say
@@ -136,6 +137,7 @@ class SpineMachine(RuleBasedStateMachine):
         self.rated = 0
         self.cron = CronEntry(f"cron{self.tag}", "*/5 * * * *", f"tick{self.tag}", {"a": 1})
         self.cron_fired_at: int | None = None
+        self.last_turn = 0
 
     @property
     def now(self) -> int:
@@ -166,43 +168,45 @@ class SpineMachine(RuleBasedStateMachine):
         for verdict, batch in zip(self.driver.submit_at_once(ENQUEUE, batches), batches, strict=True):
             self.same_verdict(verdict, self.model.enqueue(batch, self.now))
 
-    def same_verdict(self, verdict: list[int] | Full, expected: list[int] | dict[str, int]) -> None:
+    def same_verdict(
+        self, verdict: list[int] | Full, expected: list[int] | set[tuple[str, bool, str | None, int]]
+    ) -> None:
         if isinstance(verdict, Full):
-            assert isinstance(expected, dict), f"refused at {verdict}, but there is room"
-            assert expected[pool_of(verdict.kind)] == verdict.number
+            assert isinstance(expected, set), f"refused at {verdict}, but there is capacity"
+            assert (verdict.kind, verdict.live, verdict.key, verdict.number) in expected
         else:
             assert verdict == expected
 
     # Running
 
-    def claim(self, number: int, owner: int, room: int, levels: tuple[int, ...]) -> None:
+    def claim(self, number: int, owner: int, free: int, levels: tuple[int, ...]) -> None:
         ready = self.model.among(READY)
         if not ready:
             self.wait(1, look=True)
             return
         kind = ready[number % len(ready)].kind
-        claimed = self.driver.submit(self.driver.claimer.verb, self.demand(kind, owner, room, levels))
-        self.same_claim(claimed, kind, owner, room, levels)
+        claimed = self.driver.submit(self.driver.claimer.verb, self.demand(kind, owner, free, levels))
+        self.same_claim(claimed, kind, owner, free, levels)
 
-    def add_and_claim(self, added: list[Form], owner: int, room: int) -> None:
+    def add_and_claim(self, added: list[Form], owner: int, free: int) -> None:
         """A claim that comes with new jobs, which it may start as they are accepted."""
         batches = [[self.row(form)] for form in added]
         kind, levels = batches[0][0].kind, (0, 1, 2, 3)
-        demand = self.demand(kind, owner, room, levels)
+        demand = self.demand(kind, owner, free, levels)
         *verdicts, claimed = self.driver.submit_in_turn(
             [*((ENQUEUE, batch) for batch in batches), (self.driver.claimer.verb, demand)]
         )
         for verdict, batch in zip(verdicts, batches, strict=True):
             self.same_verdict(verdict, self.model.enqueue(batch, self.now))
-        self.same_claim(claimed, kind, owner, room, levels)
+        self.same_claim(claimed, kind, owner, free, levels)
 
-    def demand(self, kind: str, owner: int, room: int, levels: tuple[int, ...]) -> Demand:
-        want = Want(kind, room, levels, RATE if kind == self.of(RATED) else None)
-        return Demand(owner, (want,), room, {"async": room})
+    def demand(self, kind: str, owner: int, free: int, levels: tuple[int, ...]) -> Demand:
+        want = Want(kind, free, levels, RATE if kind == self.of(RATED) else None)
+        return Demand(owner, (want,), free, {"async": free})
 
-    def same_claim(self, claimed: Claimed, kind: str, owner: int, room: int, levels: tuple[int, ...]) -> None:
+    def same_claim(self, claimed: Claimed, kind: str, owner: int, free: int, levels: tuple[int, ...]) -> None:
         rated = kind == self.of(RATED)
-        wanted = self.model.spend(kind, RATE, room, self.now) if rated else room
+        wanted = self.model.spend(kind, RATE, free, self.now) if rated else free
         expected, taken = self.model.claim(owner, kind, wanted, levels, self.now)
         self.same_leases(claimed.leases, expected)
         assert claimed.expired == taken - len(expected)
@@ -295,35 +299,35 @@ class SpineMachine(RuleBasedStateMachine):
             assert self.driver.submit(PROMOTE_DUE, None) == expected
 
     def look_ahead(self) -> None:
-        """A worker with room for all takes what is due soon, except where a rate or a key has a say."""
+        """A worker with capacity for all takes what is due soon, except where a rate or a key has a say."""
         demands = [self.demand(self.of(kind), OWNERS[0], 1000, ()) for kind in KINDS]
         wants = tuple(want for one in demands for want in one.wants)
         deferred = self.model.among(DEFERRED)
         expected = self.model.promote_due(self.now, [want.kind for want in wants if want.rate_per_second is None])
-        look = self.driver.submit(LOOK_AHEAD, spare_of(replace(demands[0], wants=wants), ()))
+        look = self.driver.submit(LOOK_AHEAD, budget_of(replace(demands[0], wants=wants), ()))
         assert look.again_at == expected
         ahead = [piece for piece in deferred if piece.state == READY and piece.due_at > self.now]
         assert look.soon == [
             (one.id, one.due_at, one.kind) for one in sorted(ahead, key=lambda one: (one.due_at, one.id))
         ]
 
-    def wait_and_ride(self, seconds: float, number: int, owner: int, room: int) -> None:
+    def wait_and_ride(self, seconds: float, number: int, owner: int, free: int) -> None:
         """A claim that waits for work takes it at the levels where the next commit makes some ready."""
         self.driver.clock.advance(seconds)
         deferred = self.model.among(DEFERRED)
         if not deferred:
             return
         kind = deferred[number % len(deferred)].kind
-        ride = self.driver.store.ride(self.driver.claimer.riding, self.demand(kind, owner, room, ()))
+        piggyback = self.driver.store.piggyback(self.driver.claimer.piggyback, self.demand(kind, owner, free, ()))
         before = {piece.id for piece in self.model.among(READY)}
         expected = self.model.promote_due(self.now)
         assert self.driver.submit(PROMOTE_DUE, None) == expected
-        self.driver.store.alight()
-        claimed = self.driver.run(ride)
+        self.driver.store.withdraw_piggyback()
+        claimed = self.driver.run(piggyback)
         fresh = [piece for piece in self.model.among(READY) if piece.kind == kind and piece.id not in before]
         if fresh:
             assert claimed is not None
-            self.same_claim(claimed, kind, owner, room, tuple(sorted({piece.prio for piece in fresh})))
+            self.same_claim(claimed, kind, owner, free, tuple(sorted({piece.prio for piece in fresh})))
         else:
             assert claimed is None or not claimed.leases
 
@@ -392,6 +396,7 @@ class SpineMachine(RuleBasedStateMachine):
     def store_and_model_agree(self) -> None:
         snapshot = self.driver.snapshot(self.tag)
         self.adopt(snapshot.live)
+        self.follow_turns(snapshot.live)
         assert [as_stored(piece) for piece in by_id(self.model.live)] == [without_slot(row) for row in snapshot.live]
         assert snapshot.past == [as_past(one.piece, one) for one in by_id(self.model.past)]
         assert snapshot.dead == [as_dead(one.piece, one) for one in by_id(self.model.dead)]
@@ -409,8 +414,20 @@ class SpineMachine(RuleBasedStateMachine):
         ]
         self.model.owed.clear()
         for row in made:
-            piece = Piece(row.id, row.kind, None, 1, row.prio, self.now, None, None, None, False, row.payload)
+            piece = Piece(row.id, row.kind, None, 1, row.prio, self.now, None, None, None, False, row.payload, row.id)
             self.model.accept(piece, self.now)
+
+    def follow_turns(self, live: list[Stored]) -> None:
+        """Who became ready or joined a line stands behind all others, in the order in which the model let them."""
+        turned = [row for row in live if row.id in self.model.turned]
+        assert min((row.turn for row in turned), default=self.last_turn + 1) > self.last_turn
+        by_turn = {key: [row.id for row in sorted(turned, key=lambda row: row.turn) if row.key == key] for key in SLOTS}
+        for key, ids in by_turn.items():
+            assert ids == sorted(ids, key=lambda one: self.model.live[one].turn), f"{key} was not served in turn"
+        for row in turned:
+            self.model.live[row.id].turn = row.turn
+        self.model.turned.clear()
+        self.last_turn = max([self.last_turn, *(row.turn for row in live)])
 
     def check_alone(self, snapshot: Snapshot) -> None:
         """What the store's rows must fulfil whatever the model says."""
@@ -419,9 +436,13 @@ class SpineMachine(RuleBasedStateMachine):
         uniques = Counter((row.kind, row.unique_key) for row in snapshot.live if row.unique_key is not None)
         assert max(uniques.values(), default=1) == 1
         self.check_tally(snapshot)
-        for pool in map(self.of, ("mail", "talk", "after")):
-            live = sum(pool_of(row.kind) == pool for row in snapshot.live)
-            assert self.driver.room(pool) == capacity(pool) - live
+        for kind in map(self.of, (*KINDS, "after")):
+            states = [row.state for row in snapshot.live if row.kind == kind]
+            assert self.driver.free(kind) == active(kind) - sum(state not in PARKED for state in states)
+            assert self.driver.free(live_pool(kind)) == live(kind) - len(states)
+        parked = Counter(row.key for row in snapshot.live if row.key is not None and row.state in PARKED)
+        if not self.driver.store.multi_process:
+            assert self.driver.store.capacity.parked == parked
 
     def check_tally(self, snapshot: Snapshot) -> None:
         tally = Counter(snapshot.tally)
@@ -469,7 +490,7 @@ def as_stored(piece: Piece) -> tuple[Any, ...]:
     return (
         piece.id, piece.kind, piece.key, piece.slots, piece.holds, piece.prio, piece.due_at, piece.state,
         piece.attempt, piece.crashes, piece.epoch, piece.owner, piece.expires_at, piece.cancelled, piece.unique_key,
-        piece.continuation, int(piece.hold), piece.payload,
+        piece.continuation, int(piece.hold), piece.payload, piece.turn,
     )  # fmt: skip
 
 

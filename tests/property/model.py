@@ -9,12 +9,14 @@ from typing import Any
 
 from ulak import codec
 from ulak.ids import EPOCH_MILLIS
-from ulak.spine.claim import Rotation
 from ulak.spine.job import BEHIND, DEFERRED, LEASED, READY, SUSPECT, Row
 from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Settlement, Snooze
-from ulak.spine.timers import AHEAD_MILLIS, SLACK_MILLIS
+from ulak.spine.units.claim import Rotation
+from ulak.spine.units.timers import AHEAD_MILLIS, SLACK_MILLIS
 
 Said = tuple[str, int, str]
+
+_LAST_TURN = 1 << 62
 
 
 @dataclass
@@ -32,6 +34,7 @@ class Piece:
     continuation: str | None
     hold: bool
     payload: bytes
+    turn: int = 0
     state: int = READY
     holds: bool = False
     attempt: int = 0
@@ -44,13 +47,13 @@ class Piece:
     def of(cls, row: Row) -> Piece:
         return cls(
             row.id, row.kind, row.key, row.slots, row.prio, row.due_at, row.expires_at, row.unique_key,
-            row.continuation, bool(row.hold), row.payload,
+            row.continuation, bool(row.hold), row.payload, row.id,
         )  # fmt: skip
 
     @property
     def place_in_line(self) -> tuple[int, int]:
         """One slot is order, so priority does not count; in a bulkhead the urgent go first."""
-        return (self.prio if self.slots > 1 else 0, self.id)
+        return (self.prio if self.slots > 1 else 0, self.turn)
 
 
 @dataclass
@@ -71,8 +74,8 @@ class Bucket:
 class Model:
     """All jobs, and what was said and counted about them. `owed` are jobs that the store makes by itself."""
 
-    capacity: Callable[[str], int]
-    pool_of: Callable[[str], str]
+    active_bound: Callable[[str], int]
+    live_bound: Callable[[str], int]
     live: dict[int, Piece] = field(default_factory=dict)
     past: dict[int, Ended] = field(default_factory=dict)
     dead: dict[int, Ended] = field(default_factory=dict)
@@ -81,6 +84,7 @@ class Model:
     owed: list[tuple[str, int, Any]] = field(default_factory=list)
     buckets: dict[str, Bucket] = field(default_factory=dict)
     rotations: dict[str, Rotation] = field(default_factory=dict)
+    turned: set[int] = field(default_factory=set)  # in this step, those that went to the end of their line
 
     # Saying and finding
 
@@ -92,19 +96,30 @@ class Model:
     def among(self, state: int) -> list[Piece]:
         return [piece for piece in self.live.values() if piece.state == state]
 
-    def room(self, pool: str) -> int:
-        return self.capacity(pool) - sum(self.pool_of(piece.kind) == pool for piece in self.live.values())
+    def free(self, kind: str) -> tuple[int, int]:
+        """Of its active bound, which owed work may exceed, and of its bound on all that live."""
+        states = [piece.state for piece in self.live.values() if piece.kind == kind]
+        return self.active_bound(kind) - sum(map(_is_active, states)), self.live_bound(kind) - len(states)
+
+    def parked(self, key: str) -> int:
+        return sum(piece.key == key and not _is_active(piece.state) for piece in self.live.values())
 
     def holder_of(self, kind: str, unique_key: str | None) -> int | None:
         same = (piece.id for piece in self.live.values() if (piece.kind, piece.unique_key) == (kind, unique_key))
         return None if unique_key is None else next(same, None)
 
+    def _turn(self, piece: Piece) -> None:
+        """To the end of all, until the store's own number is known."""
+        piece.turn = _LAST_TURN + len(self.turned)
+        self.turned.add(piece.id)
+
     # Accepting
 
-    def enqueue(self, rows: Sequence[Row], now: int) -> list[int] | dict[str, int]:
-        """All or none: a row whose unique key is taken answers its holder and takes no room.
+    def enqueue(self, rows: Sequence[Row], now: int) -> list[int] | set[tuple[str, bool, str | None, int]]:
+        """All or none: a row whose unique key is taken answers its holder and takes no capacity.
 
-        At a bound: what was asked of each pool that has too little.
+        At a bound: each kind that has too little, whether of its live bound or of which key's share, and what it was
+        asked for.
         """
         ids: list[int] = []
         fresh: dict[tuple[str, str | int], Row] = {}
@@ -112,17 +127,41 @@ class Model:
             name = (row.kind, row.unique_key or row.id)
             holder = self.holder_of(row.kind, row.unique_key)
             ids.append(fresh.setdefault(name, row).id if holder is None else holder)
-        demand = Counter(self.pool_of(row.kind) for row in fresh.values())
-        crowded = {pool: number for pool, number in demand.items() if number > self.room(pool)}
+        before = {row.kind: self.free(row.kind) for row in fresh.values()}
+        parked = {row.key: self.parked(row.key) for row in fresh.values() if row.key is not None}
+        pieces = [Piece.of(row) for row in fresh.values()]
+        for piece in pieces:
+            self._enter(piece, now)
+        crowded = {one for kind, free in before.items() for one in self._crowded(pieces, kind, free, parked)}
         if crowded:
+            for piece in pieces:
+                del self.live[piece.id]
             return crowded
-        for row in fresh.values():
-            self.accept(Piece.of(row), now)
+        for piece in pieces:
+            self._say("accepted", piece)
         return ids
 
+    def _crowded(
+        self, pieces: list[Piece], kind: str, free: tuple[int, int], parked: dict[str, int]
+    ) -> Iterable[tuple[str, bool, str | None, int]]:
+        mine = [piece for piece in pieces if piece.kind == kind]
+        active = sum(_is_active(piece.state) for piece in mine)
+        if active > free[0] and active:
+            yield kind, False, None, active
+        if len(mine) > free[1]:
+            yield kind, True, None, len(mine)
+            return
+        keys = Counter(piece.key for piece in mine if piece.key is not None and not _is_active(piece.state))
+        for key, number in keys.items():
+            if parked[key] + number + len(mine) - 1 > free[1]:
+                yield kind, True, key, number + len(mine) - 1
+
     def accept(self, piece: Piece, now: int) -> None:
-        self.live[piece.id] = piece
+        self._enter(piece, now)
         self._say("accepted", piece)
+
+    def _enter(self, piece: Piece, now: int) -> None:
+        self.live[piece.id] = piece
         if piece.due_at > now:
             piece.state = DEFERRED
         else:
@@ -135,18 +174,18 @@ class Model:
             return
         holding = sum(other.key == piece.key and other.holds for other in self.live.values())
         piece.holds = holding < piece.slots
-        piece.state = READY if piece.holds else BEHIND
+        piece.state = BEHIND if not piece.holds else SUSPECT if piece.crashes else READY
 
     # Running
 
-    def claim(self, owner: int, kind: str, room: int, levels: tuple[int, ...], now: int) -> tuple[list[int], int]:
-        """By shares: a part of the room for the level whose turn it is, the rest by priority, each level by age."""
-        level, share = self.rotations.setdefault(kind, Rotation()).favour(room, levels)
+    def claim(self, owner: int, kind: str, free: int, levels: tuple[int, ...], now: int) -> tuple[list[int], int]:
+        """By shares: a part of the capacity for the level whose turn it is, the rest by priority, each level by age."""
+        level, share = self.rotations.setdefault(kind, Rotation()).favour(free, levels)
         chosen: list[Piece] = []
-        for prio, most in [(level, share), *((prio, room) for prio in levels)]:
+        for prio, most in [(level, share), *((prio, free) for prio in levels)]:
             waiting = [piece for piece in self.among(READY) if (piece.kind, piece.prio) == (kind, prio)]
-            waiting = sorted((piece for piece in waiting if piece not in chosen), key=lambda piece: piece.id)
-            chosen += waiting[: max(min(most, room - len(chosen)), 0)]
+            waiting = sorted((piece for piece in waiting if piece not in chosen), key=lambda piece: piece.turn)
+            chosen += waiting[: max(min(most, free - len(chosen)), 0)]
         return self._start(chosen, owner, now), len(chosen)
 
     def spend(self, kind: str, rate: float, wanted: int, now: int) -> int:
@@ -160,7 +199,7 @@ class Model:
 
     def claim_suspects(self, owner: int, kinds: Iterable[str], number: int, now: int, *, alone: bool) -> list[int]:
         found = [piece for piece in self.among(SUSPECT) if piece.kind in kinds and (piece.crashes >= 2) is alone]
-        return sorted(self._start(sorted(found, key=lambda one: (one.crashes, one.id))[:number], owner, now))
+        return sorted(self._start(sorted(found, key=lambda one: (one.crashes, one.turn))[:number], owner, now))
 
     def _start(self, chosen: list[Piece], owner: int, now: int) -> list[int]:
         started = []
@@ -204,10 +243,12 @@ class Model:
             self._say("snoozed" if isinstance(outcome, Snooze) else "retried", piece)
             self._come_back(piece, DEFERRED)
             piece.due_at = one.resume_at
+            if piece.slots > 1 and not (isinstance(outcome, Snooze) and outcome.holds):
+                self._hand_on(piece)
             piece.attempt -= isinstance(outcome, Snooze)
 
     def _come_back(self, piece: Piece, state: int) -> None:
-        """The slot is kept: a retry holds up its key."""
+        """The slot is kept, for now."""
         piece.state, piece.owner = state, None
 
     def _end(self, piece: Piece, word: str, now: int, detail: Any = None) -> None:
@@ -233,10 +274,15 @@ class Model:
                 "payload": codec.decode(piece.payload),
             }  # fmt: skip
             self.owed.append((piece.continuation, piece.prio, message))
+        self._hand_on(piece)
+
+    def _hand_on(self, piece: Piece) -> None:
         behind = [other for other in self.among(BEHIND) if other.key == piece.key]
-        if piece.holds and behind:
+        held, piece.holds = piece.holds, False
+        if held and behind:
             following = min(behind, key=lambda other: other.place_in_line)
             following.holds, following.state = True, SUSPECT if following.crashes else READY
+            self._turn(following)
 
     # Time, death and people
 
@@ -249,7 +295,9 @@ class Model:
             if piece.due_at <= now
             or (piece.due_at <= until and piece.kind in ahead and piece.key is None and not piece.crashes)
         ]
-        for piece in sorted(due, key=lambda piece: (piece.due_at, piece.id)):
+        due.sort(key=lambda piece: (piece.key is not None and not piece.holds, piece.due_at, piece.id))
+        for piece in due:
+            self._turn(piece)
             if piece.key is None or piece.holds:
                 piece.state = SUSPECT if piece.crashes else READY
             else:
@@ -304,6 +352,7 @@ class Model:
             crashes=int(letter.piece.crashes > 0 or letter.error_class == "uncertain"),
             expires_at=None if expires_at is not None and expires_at <= now else expires_at,
         )  # fmt: skip
+        self._turn(again)
         self.accept(again, now)
         if again.crashes and again.state == READY:
             again.state = SUSPECT
@@ -320,6 +369,10 @@ class Model:
         for identifier in forgotten:
             del self.dead[identifier]
         return len(old), len(forgotten)
+
+
+def _is_active(state: int) -> bool:
+    return state in (READY, LEASED, SUSPECT)
 
 
 def replay(said: Iterable[Said]) -> dict[int, str]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.postgres_server import fresh_database
 from tests.property.driver import Driver, capacity, opened, query
 from ulak.spine.query import Query
-from ulak.spine.store import Line, Tx, Verb
+from ulak.spine.store import Tx, Verb, WriterQueue
 
 INSERT = Query(
     "keep",
@@ -25,7 +25,7 @@ INSERT = Query(
 KEPT = query("SELECT name FROM meta")
 
 FAILURES = ("raise", "stop", "exit", "twice", "syntax", "event")
-LINES = (Line.ENQUEUE, Line.UNIT)
+LINES = (WriterQueue.ENQUEUE, WriterQueue.UNIT)
 plans = st.lists(
     st.tuples(st.sampled_from(LINES), st.sampled_from(["keep"] * len(FAILURES) + list(FAILURES))),
     min_size=1,
@@ -38,16 +38,16 @@ Item = tuple[int, str, str]  # its number, what it does, the example's tag
 def act(tx: Tx, item: Item) -> int:
     """Change everything that a unit can change, then end as it is told."""
     number, how, tag = item
-    tx.run(INSERT, name=f"unit{tag}{number}", value=how)
+    tx.execute(INSERT, name=f"unit{tag}{number}", value=how)
     tx.emit("unit.ran", number, tag, object() if how == "event" else number)
     tx.count("ran", f"unit{tag}")
     tx.leave(f"mail{tag}", -1)
-    tx.buffers.cancelled.append(number)
+    tx.after_commit.cancelled.append(number)
     tx.wake(f"mail{tag}", 2, number)
     if how == "twice":
-        tx.run(INSERT, name=f"unit{tag}{number}", value=how)
+        tx.execute(INSERT, name=f"unit{tag}{number}", value=how)
     elif how == "syntax":
-        tx.run(query("SELEKT 1"))
+        tx.execute(query("SELEKT 1"))
     elif how in ("raise", "stop", "exit"):
         raise {"raise": ValueError, "stop": StopIteration, "exit": SystemExit}[how](number)
     return number
@@ -69,10 +69,10 @@ def driver(request) -> Iterator[Driver]:
 _tags = count()
 
 
-async def submit_in_one_commit(driver: Driver, items: list[tuple[Line, Item]]) -> list[object]:
+async def submit_in_one_commit(driver: Driver, items: list[tuple[WriterQueue, Item]]) -> list[object]:
     """The writer is held by a first unit until all are there."""
     all_there = threading.Event()
-    first = driver.store.submit(Verb(Line.UNIT, lambda tx, items: [all_there.wait(10)]), None)
+    first = driver.store.submit(Verb(WriterQueue.UNIT, lambda tx, items: [all_there.wait(10)]), None)
     waiting = [driver.store.submit(VERBS[line], item) for line, item in items]
     all_there.set()
     assert await first
@@ -93,10 +93,10 @@ def test_a_failing_unit_fails_alone_and_the_others_are_kept_once(driver: Driver,
 
     assert [number for number, answer in enumerate(answers) if answer == number] == good
     assert all(isinstance(answer, Exception) for number, answer in enumerate(answers) if number not in good)
-    kept = driver.run(driver.store.read(lambda tx: tx.all(KEPT)))
+    kept = driver.run(driver.store.read(lambda tx: tx.rows(KEPT)))
     assert {name for (name,) in kept if tag in name} == {f"unit{tag}{number}" for number in good}
     assert driver.snapshot(tag).tally == ({("ran", f"unit{tag}"): len(good)} if good else {})
-    assert driver.room(f"mail{tag}") == capacity("mail") - len(good)
+    assert driver.free(f"mail{tag}") == capacity("mail") - len(good)
     assert sorted(driver.ears.cancelled) == good
     assert driver.ears.ready == ({(f"mail{tag}", 2)} if good else set())
     events = driver.events(cursor, len(good))

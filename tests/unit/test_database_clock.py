@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ulak.clock import ManualClock, SystemClock
-from ulak.stores.postgres_clock import DatabaseClock
+from ulak.stores.postgres.clock import DatabaseClock
 
 
 class Machine(SystemClock):

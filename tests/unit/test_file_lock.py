@@ -7,8 +7,8 @@ import os
 import pytest
 
 from ulak.errors import Conflict
-from ulak.stores import file_lock
-from ulak.stores.file_lock import FileLock, holder
+from ulak.stores.sqlite import file_lock
+from ulak.stores.sqlite.file_lock import FileLock, holder
 
 
 @pytest.fixture

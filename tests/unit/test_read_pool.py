@@ -9,7 +9,7 @@ import pytest
 
 from ulak import Ulak
 from ulak.errors import Unavailable
-from ulak.stores.read_pool import THREADS, ReadPool
+from ulak.stores.writer.read_pool import THREADS, ReadPool
 
 
 async def test_a_read_after_the_end_is_unavailable():

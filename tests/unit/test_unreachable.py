@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from ulak.errors import Unavailable
-from ulak.stores.postgres_session import translate
-from ulak.stores.postgres_wires import NOT_WRITABLE, NotWritable
+from ulak.stores.postgres.connections import NOT_WRITABLE, NotWritable
+from ulak.stores.postgres.session import translate
 
 SOCKET = (
     'connection to server on socket "/srv/secret/.s.PGSQL.5432" failed: No such file or directory\n'

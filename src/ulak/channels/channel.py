@@ -23,10 +23,17 @@ class NotificationType(StrEnum):
     PUSH = "PUSH"
     IN_APP = "IN_APP"
     WEBHOOK = "WEBHOOK"
+    WHATSAPP = "WHATSAPP"
+    SLACK = "SLACK"
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One notification on its way to one recipient. `idempotency_key` stays the same over all attempts."""
+    """One notification on its way to one recipient. `idempotency_key` stays the same over all attempts.
+
+    `target_meta` is what is known of the recipient's address beside the address itself: keys of a browser's
+    subscription, headers of a webhook, a template. `event_type` and `data` are a webhook's own event.
+    `began_millis` is when this attempt began, by the store's clock.
+    """
 
     id: str
     notification_type: str
@@ -39,11 +46,22 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     priority: str = "NORMAL"
     metadata: dict[str, Any] = {}
     attempt: int = 1
+    expires_millis: int | None = None
+    began_millis: int = 0
+    timeout_seconds: float | None = None
+    target_meta: dict[str, Any] = {}
+    event_type: str | None = None
+    data: dict[str, Any] | None = None
 
     @property
     def created_at(self) -> datetime:
         """When the notification was accepted."""
         return to_datetime(self.created_millis)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """From the beginning of this attempt to the message's expiry; None when it does not expire."""
+        return None if self.expires_millis is None else (self.expires_millis - self.began_millis) / 1000
 
     def __repr__(self) -> str:
         # A message ends up in tracebacks and logs: who gets it and what it says must not.
@@ -51,7 +69,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """The other side's yes. `provider_id` is how the other side names the message, if it does."""
+    """The other side's yes. `provider_id` is `<provider>:<id>`, the name that the other side has for the message."""
 
     provider_id: str | None = None
     detail: dict[str, Any] = {}
@@ -61,7 +79,11 @@ class Uncertain(Transient):
     """The line broke after the message was handed over: it may have been accepted."""
 
 
-class EndpointGone(Permanent):
+class RecipientGone(Permanent):
+    """Nobody is reached at this address any more: take it out of use."""
+
+
+class EndpointGone(RecipientGone):
     """The endpoint answered 410 Gone: it wants no more messages."""
 
 
@@ -70,7 +92,8 @@ class Channel(Protocol):
     """What carries messages of some types.
 
     `handle` returns a receipt, or raises Transient (`Uncertain` when the message may have arrived), Throttled or
-    Permanent (`EndpointGone` when the recipient should be switched off). Any other exception counts as transient.
+    Permanent (`RecipientGone` when the address should be taken out of use), each with a `code`. Any other exception
+    counts as transient. After a message's expiry nothing is sent, and no delivery takes longer than the message allows.
     """
 
     @property
@@ -81,3 +104,11 @@ class Channel(Protocol):
     async def handle(self, message: Message) -> Receipt: ...
 
     async def close(self) -> None: ...
+
+
+def seconds_for(message: Message, usual: float, provider: str) -> float:
+    """How long this delivery may take: the channel's own limit, or less if the message says so or ends before it."""
+    left = message.seconds_left
+    if left is not None and left <= 0:
+        raise Permanent("The message expired before it was sent; nothing was sent.", code=f"{provider}_EXPIRED")
+    return min(usual, *(limit for limit in (message.timeout_seconds, left) if limit is not None), usual)

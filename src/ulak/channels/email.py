@@ -16,16 +16,17 @@ from aiosmtplib import (
     SMTPDataError,
     SMTPException,
     SMTPHeloError,
+    SMTPRecipientRefused,
     SMTPResponse,
     SMTPResponseException,
     SMTPServerDisconnected,
 )
 
-from ulak.channels.channel import Message, NotificationType, Receipt, Uncertain
+from ulak.channels.channel import Message, NotificationType, Receipt, RecipientGone, Uncertain, seconds_for
 from ulak.channels.letter import Letter, parse_sender, write
 from ulak.channels.smtp import Connections, Server
 from ulak.clock import Clock, SystemClock
-from ulak.errors import Failure, Misconfigured, Permanent, Transient
+from ulak.errors import Failure, Misconfigured, Permanent, PutOff, Transient
 from ulak.masking import mask_text
 
 _GO_AHEAD = 354
@@ -34,6 +35,7 @@ _LINE_START_DOT = re.compile(rb"(?m)^\.")
 # Said about us, not about the letter: authentication or encryption wanted or refused.
 _ABOUT_US = frozenset({530, 534, 535, 538})
 _REPLY_CHARS = 200
+_NOBODY = re.compile(r"5\.1\.(1|10)\b|5\.2\.1\b")  # RFC 3463: no such mailbox, null MX, mailbox disabled
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +82,15 @@ class EmailChannel:
         return notification_type == NotificationType.EMAIL
 
     async def handle(self, message: Message) -> Receipt:
+        seconds = seconds_for(message, self._options.timeout_seconds, "SMTP")
         letter = write(message, self._sender)
         progress = _Progress()
         try:
-            async with asyncio.timeout(self._options.timeout_seconds), self._connections.borrow() as smtp:
+            async with asyncio.timeout(seconds), self._connections.borrow() as smtp:
                 reply = await _transmit(smtp, letter, progress)
         except (SMTPException, OSError, TimeoutError) as error:
             raise _failure(error, progress, letter) from None  # the original names the recipient
-        return Receipt(letter.message_id, {"reply": f"{reply.code} {_shown(reply.message, letter)}"})
+        return Receipt(f"smtp:{letter.message_id}", {"reply": f"{reply.code} {_shown(reply.message, letter)}"})
 
     async def close(self) -> None:
         await self._connections.close()
@@ -103,7 +106,10 @@ async def _transmit(smtp: SMTP, letter: Letter, progress: _Progress) -> SMTPResp
 
 def _mail_options(smtp: SMTP, letter: Letter) -> list[str]:
     if letter.utf8 and not smtp.supports_extension("smtputf8"):
-        raise Permanent("The mail server takes no addresses beyond ASCII (SMTPUTF8); send through one that does.")
+        raise Permanent(
+            "The mail server takes no addresses beyond ASCII (SMTPUTF8); send through one that does.",
+            code="SMTP_NO_SMTPUTF8",
+        )
     size = [f"SIZE={len(letter.data)}"] if smtp.supports_extension("size") else []
     return [*size, "SMTPUTF8", "BODY=8BITMIME"] if letter.utf8 else size
 
@@ -127,29 +133,43 @@ def _expect(code: int, reply: SMTPResponse) -> SMTPResponse:
 def _failure(error: Exception, progress: _Progress, letter: Letter) -> Failure:
     if isinstance(error, SMTPResponseException) and (400 <= error.code < 600 or not progress.handed_over):
         return _refusal(error, letter)
+    late = isinstance(error, TimeoutError)
     if progress.handed_over:
         return Uncertain(
-            "The mail server gave no proper answer after the whole letter was sent; it may have accepted it."
+            "The mail server gave no proper answer after the whole letter was sent; it may have accepted it.",
+            code="SMTP_TIMEOUT" if late else "SMTP_NO_ANSWER",
         )
     if isinstance(error.__cause__ or error, ssl.SSLError):
-        return Transient("The mail server's certificate is not trusted; check channels.email.host and the certificate.")
-    if isinstance(error, TimeoutError):
-        return Transient("The mail server did not answer in time; it is tried again.")
-    return Transient(f"The mail server can't be used ({_shown(str(error), letter)}); it is tried again.")
+        return Transient(
+            "The mail server's certificate is not trusted; check channels.email.host and the certificate.",
+            code="SMTP_TLS",
+        )
+    if late:
+        return Transient("The mail server did not answer in time.", code="SMTP_TIMEOUT")
+    return Transient(f"The mail server can't be used ({_shown(str(error), letter)}).", code="SMTP_UNREACHABLE")
 
 
 def _refusal(error: SMTPResponseException, letter: Letter) -> Failure:
     """Only a 5xx about this letter is final. One about our session would send every letter to the dead at once."""
-    reply = f"{error.code} {_shown(error.message, letter)}"
+    reply, code = f"{error.code} {_shown(error.message, letter)}", f"SMTP_{error.code}"
     if isinstance(error, SMTPAuthenticationError) or error.code in _ABOUT_US:
         return Transient(
-            f"The mail server does not let us in ({reply}); check channels.email.username, password and tls."
+            f"The mail server does not let us in ({reply}); check channels.email.username, password and tls.",
+            code="SMTP_AUTH",
         )
     if isinstance(error, SMTPConnectResponseError | SMTPHeloError):
-        return Transient(f"The mail server does not talk to us ({reply}); it is tried again.")
+        return Transient(f"The mail server does not talk to us ({reply}).", code=code)
+    if isinstance(error, SMTPRecipientRefused) and _NOBODY.match(error.message):
+        return RecipientGone(
+            f"The mail server knows nobody at this address: {reply}. Correct the recipient.", code=code
+        )
     if 500 <= error.code < 600:
-        return Permanent(f"The mail server refused the letter: {reply}. Correct the recipient or the content.")
-    return Transient(f"The mail server put us off: {reply}; it is tried again.")
+        return Permanent(
+            f"The mail server refused the letter: {reply}. Correct the recipient or the content.", code=code
+        )
+    # A 4xx about one recipient (greylisting, a full mailbox) says nothing about the next letter.
+    about_one = isinstance(error, SMTPRecipientRefused)
+    return (PutOff if about_one else Transient)(f"The mail server put us off: {reply}.", code=code)
 
 
 def _shown(text: str, letter: Letter) -> str:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.errors import MessageError
+from email.header import Header
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP, SMTPUTF8
@@ -15,7 +16,10 @@ from ulak.channels.channel import Message
 from ulak.errors import Misconfigured, Permanent
 
 _ADDRESS_LIMIT = 254  # RFC 5321: a path of 256 octets with its angle brackets
-_FREE_HEADERS = frozenset({"reply-to", "in-reply-to", "references", "list-unsubscribe", "list-unsubscribe-post"})
+_STRUCTURED_HEADERS = frozenset({"reply-to", "in-reply-to", "references", "list-unsubscribe", "list-unsubscribe-post"})
+_MAX_HEADER = 998  # characters: RFC 5322's longest line
+# Bodies are quoted-printable or base64: a server need not offer 8BITMIME.
+_ASCII, _UTF8 = SMTP.clone(cte_type="7bit"), SMTPUTF8.clone(cte_type="7bit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +45,20 @@ def parse_sender(text: str) -> Address:
 
 
 def write(message: Message, sender: Address) -> Letter:
-    recipient = _recipient(message.recipient)
+    recipient = mail_address(message.recipient)
     mark = hashlib.sha256(message.idempotency_key.encode()).hexdigest()[:32]
     message_id = f"<{mark}@{sender.domain}>"
     utf8 = not recipient.addr_spec.isascii()
     try:
-        letter = EmailMessage(policy=SMTPUTF8 if utf8 else SMTP)
+        letter = EmailMessage(policy=_UTF8 if utf8 else _ASCII)
         for name, value in _headers(message, sender, recipient, message_id):
             letter[name] = value
         _fill(letter, message, mark)
-        return Letter(sender.addr_spec, recipient.addr_spec, message_id, letter.as_bytes(), utf8)
+        data = _texts(message) + letter.as_bytes()
+        return Letter(sender.addr_spec, recipient.addr_spec, message_id, data, utf8)
     except (ValueError, MessageError):
         # The original quotes the text at fault, and that is personal.
-        raise Permanent(
-            "The mail can't be written: a header or the body has characters that mail can't carry."
-        ) from None
+        raise _unfit("The mail can't be written: a header or the body has characters that mail can't carry.") from None
 
 
 def _headers(
@@ -63,48 +66,73 @@ def _headers(
 ) -> Iterator[tuple[str, str | Address]]:
     yield "From", sender
     yield "To", recipient
-    yield "Subject", _one_line("subject", message.subject or "")
     yield "Date", format_datetime(message.created_at)
     yield "Message-ID", message_id
     yield "Auto-Submitted", "auto-generated"  # so that nobody's holiday note answers us
-    yield from _own_headers(message.metadata.get("headers", {}))
+    for name, value in own_headers(message.metadata):
+        if name.lower() in _STRUCTURED_HEADERS:
+            yield name, value
 
 
-def _own_headers(headers: object) -> Iterator[tuple[str, str]]:
+def _texts(message: Message) -> bytes:
+    """The headers that hold free text, as lines. EmailMessage would decode encoded words in them and write a line break
+    that they carry as it is, so that a subject could add headers and a body.
+    """
+    texts = [("Subject", one_line("subject", message.subject or ""))]
+    texts += [(name, value) for name, value in own_headers(message.metadata) if name.lower() not in _STRUCTURED_HEADERS]
+    return b"".join(f"{name}: {_encoded(name, value)}\r\n".encode("ascii") for name, value in texts)
+
+
+def _encoded(name: str, text: str) -> str:
+    # Runs of spaces could fold into a blank line, which would end the headers.
+    is_plain = text.isascii() and "=?" not in text and text == " ".join(text.split())
+    charset = "us-ascii" if is_plain else "utf-8"
+    return Header(text, charset, header_name=name, maxlinelen=76).encode(linesep="\r\n")
+
+
+def own_headers(metadata: Mapping[str, object]) -> list[tuple[str, str]]:
     """Headers from `metadata.headers`: X-… and a few that do not touch the envelope or the content."""
+    headers = metadata.get("headers", {})
     if not isinstance(headers, Mapping):
-        raise Permanent("metadata.headers must be an object of header names and texts.")
-    for name, value in headers.items():
-        if not _is_free(name) or not isinstance(value, str):
-            raise Permanent(
-                f"metadata.headers may set X-… and {', '.join(sorted(_FREE_HEADERS))} to texts, nothing else."
-            )
-        yield name, _one_line(f"metadata.headers.{name}", value)
+        raise _unfit("metadata.headers must be an object of header names and texts.")
+    return [(name, _own_value(name, value)) for name, value in headers.items()]
+
+
+def _own_value(name: object, value: object) -> str:
+    if not _is_free(name) or not isinstance(value, str):
+        allowed = ", ".join(sorted(_STRUCTURED_HEADERS))
+        raise _unfit(f"metadata.headers may set X-… and {allowed} to texts, nothing else.")
+    one_line(f"metadata.headers.{name}", value)
+    if len(value) > _MAX_HEADER or (str(name).lower() in _STRUCTURED_HEADERS and "=?" in value):
+        raise _unfit(
+            f"metadata.headers.{name} must have at most {_MAX_HEADER} characters and no encoded words; shorten it."
+        )
+    return value
 
 
 def _is_free(name: object) -> bool:
     if not isinstance(name, str) or not (name.isascii() and name.replace("-", "").isalnum()):
         return False
-    return name.lower() in _FREE_HEADERS or name.lower().startswith("x-")
+    return name.lower() in _STRUCTURED_HEADERS or name.lower().startswith("x-")
 
 
-def _one_line(field: str, text: str) -> str:
-    if any(ord(character) < 32 or ord(character) == 127 for character in text) or len(text.splitlines()) > 1:
-        raise Permanent(
+def one_line(field: str, text: str) -> str:
+    if any(ord(character) < 32 or 127 <= ord(character) < 160 for character in text) or len(text.splitlines()) > 1:
+        raise _unfit(
             f"The mail's {field} has a line break or control character in it, which could add headers; "
             "take it out and send again."
         )
     return text
 
 
-def _recipient(text: str) -> Address:
-    _one_line("recipient", text)
+def mail_address(text: str) -> Address:
+    one_line("recipient", text)
     try:
         address = _address(_with_ascii_domain(text))
     except (ValueError, MessageError, IndexError):
         address = Address()
     if not address.username or not address.domain or len(address.addr_spec.encode()) > _ADDRESS_LIMIT:
-        raise Permanent("The mail's recipient is not one e-mail address; write it like name@example.org.")
+        raise _unfit("The mail's recipient is not one e-mail address; write it like name@example.org.")
     return address
 
 
@@ -127,3 +155,7 @@ def _fill(letter: EmailMessage, message: Message, mark: str) -> None:
     if message.html is not None:
         letter.add_alternative(message.html, subtype="html")
         letter.set_boundary(f"=_{mark}")
+
+
+def _unfit(message: str) -> Permanent:
+    return Permanent(message, code="SMTP_INVALID_LETTER")

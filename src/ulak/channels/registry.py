@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import structlog
 
 from ulak.channels.channel import Channel
+from ulak.channels.endpoint import Endpoints
+from ulak.channels.webhook import WebhookChannel, WebhookOptions
 from ulak.errors import Misconfigured
+from ulak.spine.room import Host
 
 log = structlog.get_logger("ulak.channels")
 
@@ -25,20 +28,30 @@ BUILT_IN = tuple(
     EntryPoint(name=name, value=f"ulak.channels.{place}", group=GROUP)
     for name, place in (
         ("email", "email:from_settings"),
-        ("webhook", "webhook:from_settings"),
+        ("twilio", "twilio:from_settings"),
+        ("push", "push:from_settings"),
+        ("whatsapp", "whatsapp:from_settings"),
+        ("slack", "slack:from_settings"),
+        ("apprise", "apprise:from_settings"),
         ("simulated-email", "simulated:email"),
         ("simulated-sms", "simulated:sms"),
         ("simulated-push", "simulated:push"),
+        ("simulated-whatsapp", "simulated:whatsapp"),
+        ("simulated-slack", "simulated:slack"),
     )
 )
 
 
 class Registry:
-    """Channels in order of preference."""
+    """Channels in order of preference, and the webhook endpoints that one of them knows by their secrets."""
 
-    def __init__(self, channels: Iterable[Channel]) -> None:
+    def __init__(self, channels: Iterable[Channel], endpoints: Endpoints | None = None) -> None:
         self._channels = tuple(channels)
         self._found: dict[str, Channel] = {}
+        self.endpoints = endpoints
+
+    def __iter__(self) -> Iterator[Channel]:
+        return iter(self._channels)
 
     @property
     def names(self) -> list[str]:
@@ -71,6 +84,32 @@ async def _part_with(channel: Channel) -> None:
             await channel.close()
     except Exception as error:  # noqa: BLE001 - a plug-in's may raise anything
         log.warning("channel_not_closed", channel=channel.name, error=f"{type(error).__name__}: {error}")
+
+
+def make_registry(host: Host, own: Sequence[Channel] = ()) -> Registry:
+    """The channels of one Ulak. Its user's own come first, then plug-ins, so that each can replace a built-in."""
+    endpoints = Endpoints(host)
+    registry = Registry([*own, *discover(host.settings), _webhook(host, endpoints)], endpoints)
+    _name_simulated(registry)
+    return registry
+
+
+def _name_simulated(registry: Registry) -> None:
+    """A start says what only pretends to be sent."""
+    simulated = [name.removeprefix("simulated-") for name in registry.names if name.startswith("simulated-")]
+    if simulated:
+        log.info("simulated", channels=simulated, note="nothing of these leaves the machine; see [channels]")
+
+
+def _webhook(host: Host, endpoints: Endpoints) -> WebhookChannel:
+    section = host.settings.channels.webhook
+    options = WebhookOptions(
+        allow=tuple(section.allow),
+        timeout_seconds=section.timeout_seconds,
+        retry_after_cap_seconds=section.retry_after_cap_seconds,
+        connections=section.consumers,
+    )
+    return WebhookChannel(options, secrets=endpoints.secrets, clock=host.clock)
 
 
 def discover(settings: Any, *, built_in: Iterable[EntryPoint] = BUILT_IN) -> list[Channel]:

@@ -96,6 +96,13 @@ def new_key_pair() -> tuple[str, str]:
     return "whsk_" + _encode(private.private_bytes_raw() + public), "whpk_" + _encode(public)
 
 
+def public_half(secret: Secret) -> str:
+    """The whpk_ key that verifies what a whsk_ key signs."""
+    if not isinstance(secret.key, _Pair):
+        raise Invalid("A whsec_ secret has no public half; it is shared by both sides.")
+    return "whpk_" + _encode(secret.key.public.public_bytes_raw())
+
+
 def sign(secrets: Iterable[Secret], message_id: str, now: datetime, body: bytes) -> dict[str, str]:
     """The three headers for a body that leaves now, signed by every live secret."""
     seconds = given_millis("now", now) // 1000

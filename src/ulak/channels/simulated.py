@@ -8,12 +8,13 @@ from typing import Any
 
 import structlog
 
-from ulak.channels.channel import Message, NotificationType, Receipt
+from ulak.channels.channel import Message, NotificationType, Receipt, seconds_for
 
 Sleep = Callable[[float], Awaitable[object]]
 
 # How long a provider of each type takes, as the notification document has it.
 DELAY_SECONDS = {NotificationType.EMAIL: 0.150, NotificationType.SMS: 0.100, NotificationType.PUSH: 0.120}
+_OTHER_DELAY_SECONDS = 0.100
 
 _log = structlog.get_logger("ulak.channels.simulated")
 
@@ -26,32 +27,48 @@ class Simulated:
     ) -> None:
         self.name = f"simulated-{notification_type.lower()}"
         self._type = notification_type
-        self._delay_seconds = DELAY_SECONDS[notification_type] if delay_seconds is None else delay_seconds
+        self._delay_seconds = _usual(notification_type) if delay_seconds is None else delay_seconds
         self._sleep = sleep
 
     def can_handle(self, notification_type: str) -> bool:
         return notification_type == self._type
 
     async def handle(self, message: Message) -> Receipt:
+        seconds_for(message, self._delay_seconds, "SIMULATED")
         await self._sleep(self._delay_seconds)
         # Sizes only: recipient, subject and body are personal.
         _log.info(
             "simulated delivery", id=message.id, type=self._type, attempt=message.attempt, body_chars=len(message.body)
         )
-        return Receipt(provider_id=f"simulated-{message.idempotency_key}", detail={"simulated": True})
+        return Receipt(provider_id=f"simulated:{message.idempotency_key}", detail={"simulated": True})
 
     async def close(self) -> None:
         """Nothing is held open."""
 
 
+def _usual(notification_type: NotificationType) -> float:
+    return DELAY_SECONDS.get(notification_type, _OTHER_DELAY_SECONDS)
+
+
 def email(settings: Any) -> Simulated | None:
-    section = settings.channels.email
-    return Simulated(NotificationType.EMAIL, section.simulated_delay_seconds) if section.simulated else None
+    return _pretend(NotificationType.EMAIL, settings.channels.email)
 
 
-def sms(settings: Any) -> Simulated:
-    return Simulated(NotificationType.SMS, settings.channels.sms.simulated_delay_seconds)
+def sms(settings: Any) -> Simulated | None:
+    return _pretend(NotificationType.SMS, settings.channels.sms)
 
 
-def push(settings: Any) -> Simulated:
-    return Simulated(NotificationType.PUSH, settings.channels.push.simulated_delay_seconds)
+def push(settings: Any) -> Simulated | None:
+    return _pretend(NotificationType.PUSH, settings.channels.push)
+
+
+def whatsapp(settings: Any) -> Simulated | None:
+    return _pretend(NotificationType.WHATSAPP, settings.channels.whatsapp)
+
+
+def slack(settings: Any) -> Simulated | None:
+    return _pretend(NotificationType.SLACK, settings.channels.slack)
+
+
+def _pretend(notification_type: NotificationType, section: Any) -> Simulated | None:
+    return Simulated(notification_type, section.simulated_delay_seconds) if section.simulated else None

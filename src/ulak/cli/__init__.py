@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from ulak.cli import breakers, compute, config, db, dead, events, jobs, keys, notify, serve
+from ulak.cli.commands import audit, breakers, config, db, dead, events, jobs, keys, kinds, serve
 from ulak.errors import Error
 from ulak.masking import mask_text
+from ulak.rooms import NAMES
 
 __all__ = ["app", "main"]
 
@@ -19,7 +21,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # its tracebacks print local variables, and those hold secrets
 )
-for module in (serve, notify, jobs, dead, breakers, events, compute, db, keys, config):
+_rooms = [import_module(f"ulak.cli.commands.{name}") for name in NAMES]
+for module in (serve, *_rooms, jobs, dead, kinds, breakers, events, db, keys, audit, config):
     module.register(app)
 
 

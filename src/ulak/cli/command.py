@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import wraps
 from typing import Annotated, Any, Protocol
 from urllib.parse import quote
@@ -56,11 +56,12 @@ Shown = tuple[Any, Callable[[], None]]
 
 
 def asks(
-    group: typer.Typer, name: str | None = None, *, may_make: bool = False
+    group: typer.Typer, name: str | None = None, *, may_make: bool = False, works: Sequence[str] = ()
 ) -> Callable[[Callable[..., Awaitable[Shown]]], None]:
     """Add `async def command(desk, …)` to a group. It answers what `--json` prints, and what prints it for people.
 
-    A command that adds something may make the store; any other has nothing to do without one.
+    A command that adds something may make the store; any other has nothing to do without one. Where no server is at
+    work, `works` names the kinds of jobs that the command runs itself while it waits for them (`actions.*`).
     """
 
     def add(call: Callable[..., Awaitable[Shown]]) -> None:
@@ -70,7 +71,7 @@ def asks(
         def run(*, as_json: bool, config: Any, assignments: Any, **given: Any) -> None:
             settings = load_settings(config, assignments).settings
             logs.set_up_quietly(settings.log)
-            answer, show = asyncio.run(_ask(settings, call, given, may_make=may_make))
+            answer, show = asyncio.run(_ask(settings, call, given, may_make=may_make, works=works))
             typer.echo(msgspec.json.format(msgspec.json.encode(answer)).decode()) if as_json else show()
 
         shared = [
@@ -88,11 +89,16 @@ def asks(
 
 
 async def _ask(
-    settings: Settings, call: Callable[..., Awaitable[Shown]], given: dict[str, Any], *, may_make: bool
+    settings: Settings,
+    call: Callable[..., Awaitable[Shown]],
+    given: dict[str, Any],
+    *,
+    may_make: bool,
+    works: Sequence[str],
 ) -> Shown:
-    from ulak.cli.desk import open_desk  # the HTTP stack takes a while to load
+    from ulak.cli.api_client import open_desk  # the HTTP stack takes a while to load
 
-    async with open_desk(settings, may_make=may_make) as desk:
+    async with open_desk(settings, may_make=may_make, works=works) as desk:
         return await call(desk, **given)
 
 

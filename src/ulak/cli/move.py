@@ -14,20 +14,21 @@ from rich.progress import Progress
 
 from ulak.app import Ulak
 from ulak.cli import logs
-from ulak.cli.beside import file_of
 from ulak.cli.command import table
+from ulak.cli.running_server import file_of
 from ulak.cli.schema import locked
 from ulak.clock import SystemClock
 from ulak.errors import Conflict, Misconfigured, NotFound
 from ulak.masking import mask_url
+from ulak.rooms import LINES
 from ulak.settings import Settings
+from ulak.spine.loops.rescuer import Rescuer
 from ulak.spine.query import Queries
-from ulak.spine.rescuer import Rescuer
 from ulak.stores import move
-from ulak.stores.file_lock import holder
-from ulak.stores.migrate import MOVED, judge, sqlite_version
-from ulak.stores.sqlite_reader import keep_off_foreign, open_reader
-from ulak.stores.sqlite_session import open_writer, opening
+from ulak.stores.migrate import MOVED, judge, sqlite_format, sqlite_versions
+from ulak.stores.sqlite.file_lock import holder
+from ulak.stores.sqlite.reader import keep_off_foreign, open_reader
+from ulak.stores.sqlite.session import open_writer, opening
 
 sql = Queries("ulak.spine")
 
@@ -35,11 +36,11 @@ sql = Queries("ulak.spine")
 def show_plan(source: str, target: str) -> None:
     """Changes nothing, so a server may have the file open."""
     database = _check_addresses(source, target)
-    judge(_version(database), "sqlite")
-    with contextlib.closing(open_reader(database)) as connection:
-        move.check_target(target)
-        counts = move.count_source(connection)
-        foreign = move.find_foreign(connection)
+    with opening(database), contextlib.closing(open_reader(database)) as connection:
+        judge(sqlite_versions(connection), LINES, "sqlite")
+        move.check_target(target, LINES)
+        counts = move.count_source(connection, LINES)
+        foreign = move.find_foreign(connection, LINES)
     table([{"table": name, "rows": number} for name, number in counts.items()], "table", "rows")()
     typer.echo(f"{sum(counts.values())} rows would go to {mask_url(target)}. Nothing was changed.")
     _tell_foreign(foreign)
@@ -54,7 +55,7 @@ def move_store(settings: Settings, target: str) -> None:
     if _has_arrived(database, target):
         typer.echo("The interrupted move had arrived: all of it is there.")
     else:
-        move.check_target(target)  # before anything is touched
+        move.check_target(target, LINES)  # before anything is touched
         logs.set_up_quietly(settings.log)
         asyncio.run(_rescue(settings))
         _carry(database, target)
@@ -80,17 +81,12 @@ def _holder(database: Path) -> str | None:
     return holder(database.with_name(database.name + ".lock"))
 
 
-def _version(database: Path) -> int:
-    with opening(database), contextlib.closing(open_reader(database)) as connection:
-        return sqlite_version(connection)
-
-
 def _has_arrived(database: Path, target: str) -> bool:
     """A move that was interrupted between the two commits may be complete."""
-    version = _version(database)
-    if version != MOVED:
-        judge(version, "sqlite")
-        return False
+    with opening(database), contextlib.closing(open_reader(database)) as connection:
+        if sqlite_format(connection) != MOVED:
+            judge(sqlite_versions(connection), LINES, "sqlite")
+            return False
     with locked(database), contextlib.closing(open_writer(database)) as connection:
         return move.find_out(connection, target)
 
@@ -104,11 +100,11 @@ async def _rescue(settings: Settings) -> None:
 
 def _carry(database: Path, target: str) -> None:
     with locked(database), contextlib.closing(open_writer(database)) as connection:
-        judge(sqlite_version(connection), "sqlite")
+        judge(sqlite_versions(connection), LINES, "sqlite")
         if connection.execute(sql.find_leaseholders.sqlite).fetchone() is not None:
             raise Conflict(f"a server was started on {database} meanwhile, and killed; run the move again")
-        counts = _copy(connection, target, sum(move.count_source(connection).values()))
-        foreign = move.find_foreign(connection)
+        counts = _copy(connection, target, sum(move.count_source(connection, LINES).values()))
+        foreign = move.find_foreign(connection, LINES)
     _tell_counts(counts)
     _tell_foreign(foreign)
 
@@ -117,7 +113,11 @@ def _copy(connection: sqlite3.Connection, target: str, rows: int) -> list[move.C
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("moving", total=rows)
         return move.move(
-            connection, target, SystemClock(), lambda name, number: bar.update(task, description=name, advance=number)
+            connection,
+            target,
+            LINES,
+            SystemClock(),
+            lambda name, number: bar.update(task, description=name, advance=number),
         )
 
 

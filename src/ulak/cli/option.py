@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ulak.errors import Misconfigured
-from ulak.settings import Loaded, load
+from ulak.settings import LoadedSettings, load
 
 ConfigFile = Annotated[
     Path | None,
@@ -19,7 +19,7 @@ Assignments = Annotated[
 ]
 
 
-def load_settings(config: Path | None, assignments: list[str] | None) -> Loaded:
+def load_settings(config: Path | None, assignments: list[str] | None) -> LoadedSettings:
     return load(config, overrides=dict(map(_pair, assignments or [])))
 
 

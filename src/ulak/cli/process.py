@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fnmatch
 import gc
 import importlib
 import os
@@ -10,7 +11,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -22,11 +23,13 @@ import uvloop
 
 from ulak.app import Ulak
 from ulak.cli import logs
-from ulak.cli.beside import file_of
+from ulak.cli.haste import Haste
 from ulak.cli.option import load_settings
+from ulak.cli.running_server import file_of
+from ulak.cli.story import with_story
 from ulak.errors import Error, Misconfigured, Unavailable
 from ulak.masking import mask_text, mask_url
-from ulak.settings import Loaded, Settings
+from ulak.settings import LoadedSettings, Settings
 from ulak.spine.job import Job
 
 log = structlog.get_logger("ulak")
@@ -44,20 +47,42 @@ Until = Callable[[Ulak, asyncio.Event], Awaitable[None]]
 
 
 def run(
-    name: str | None, config: Path | None, assignments: list[str] | None, until: Until, *, demo: bool = False
+    name: str | None,
+    config: Path | None,
+    assignments: list[str] | None,
+    until: Until,
+    *,
+    demo: bool = False,
+    kinds: Sequence[str] | None = None,
 ) -> None:
     ulak = find_ulak(name, config, assignments, demo=demo)
     if demo:
         add_demo(ulak)
+    if kinds:
+        serve_only(ulak, kinds)
+    ulak.thread_context = Haste()
     logs.set_up(ulak.settings.log)
     uvloop.run(_live(ulak, until))
+
+
+def serve_only(ulak: Ulak, kinds: Sequence[str]) -> None:
+    """A pattern that fits nothing here is a mistake, and its jobs would wait for ever."""
+    ulak.serve_only(kinds)
+    assert ulak.rooms is not None  # made now, so that their handlers are known
+    known = sorted(ulak.handlers.kinds())
+    for pattern in kinds:
+        if not fnmatch.filter(known, pattern):
+            raise Misconfigured(
+                f"--kinds {pattern} fits no kind that has a handler here; there are: {', '.join(known)}"
+            )
 
 
 def find_ulak(name: str | None, config: Path | None, assignments: list[str] | None, *, demo: bool = False) -> Ulak:
     """The user's own Ulak, or one with the settings that were given."""
     assignments = [*(assignments or []), *(DEMO if demo else ())]
     if name is None:
-        return Ulak(settings=load_settings(config, assignments).settings)
+        settings = load_settings(config, assignments).settings
+        return Ulak(settings=with_story(settings) if demo else settings)
     found = _load(name)
     if isinstance(found, Ulak):
         if config is not None or assignments:
@@ -80,7 +105,7 @@ def find_ulak(name: str | None, config: Path | None, assignments: list[str] | No
     return made
 
 
-def _check_store(name: str, ulak: Ulak, loaded: Loaded) -> None:
+def _check_store(name: str, ulak: Ulak, loaded: LoadedSettings) -> None:
     """Commands in another shell go by the settings: they must not look at one store while the app works on another."""
     origin, meant, used = loaded.origin("store"), loaded.settings.store, ulak.address
     if origin != "default" and _where(meant) != _where(used):
@@ -155,6 +180,11 @@ def add_demo(ulak: Ulak) -> None:
         log.info("greeted", job=job.id)
         return f"Hello, {name}!"
 
+    @ulak.handles("demo.company_changed")
+    async def note_company(job: Job) -> None:
+        """A change of the list starts something: here a message to whoever follows that company."""
+        await ulak.notify.send("IN_APP", "accounting", f"A company changed: {job.payload}"[:500])
+
 
 async def _live(ulak: Ulak, until: Until) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -209,7 +239,7 @@ def _stop_once(stop: asyncio.Event) -> None:
 
 async def work_until(ulak: Ulak, stop: asyncio.Event) -> None:
     async with ulak:
-        kinds = len(ulak.handlers)
+        kinds = sum(map(ulak.loops.steering.serves, ulak.handlers.kinds()))
         typer.echo(
             f"Ulak works on {ulak.store.name.partition('?')[0]}: {kinds} kinds, process {os.getpid()}.", err=True
         )

@@ -11,16 +11,17 @@ from pathlib import Path
 
 from ulak.app import Ulak
 from ulak.cli import logs
-from ulak.cli.beside import file_of
+from ulak.cli.running_server import file_of
 from ulak.cli.schema import locked, require_store
 from ulak.clock import SystemClock, to_datetime
 from ulak.errors import Conflict, Invalid, Misconfigured, NotFound, Unavailable
-from ulak.http.hold import hold_all
 from ulak.masking import mask_url
+from ulak.rooms import LINES
 from ulak.settings import Settings
-from ulak.stores.migrate import latest, migrate_sqlite, sqlite_version
-from ulak.stores.private_file import make_private
-from ulak.stores.sqlite_session import open_writer
+from ulak.spine.units.hold import hold_all
+from ulak.stores.migrate import FORMAT, migrate_sqlite, sqlite_format
+from ulak.stores.sqlite.private_file import make_private
+from ulak.stores.sqlite.session import open_writer
 
 _BESIDE = ("", "-wal", "-shm")
 _LEFT_BY_OPENING = (".lock", ".ballast", "-wal", "-shm")
@@ -68,14 +69,12 @@ def _prepare(backup: Path, copy: Path) -> None:
     try:
         with contextlib.closing(open_writer(copy)) as connection:
             verdict = connection.execute("PRAGMA integrity_check").fetchone()[0]
-            version = sqlite_version(connection)
+            found = sqlite_format(connection)
             if verdict != "ok":
                 raise Invalid(f"{backup} is damaged: {verdict}")
-            if not 0 < version <= latest("sqlite"):
-                raise Invalid(
-                    f"{backup} has schema {version}, which this release does not know; is it a backup of Ulak?"
-                )
-            migrate_sqlite(connection, SystemClock().now())
+            if found != FORMAT:
+                raise Invalid(f"{backup} has format {found}, which this release does not know; is it a backup of Ulak?")
+            migrate_sqlite(connection, LINES, SystemClock().now())
     except Misconfigured:  # it speaks of the copy, and of the setting store
         raise Invalid(f"{backup} belongs to another program; name a backup of Ulak") from None
     except sqlite3.DatabaseError as error:

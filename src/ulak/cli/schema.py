@@ -9,16 +9,17 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from ulak.cli.beside import file_of
+from ulak.cli.running_server import file_of
 from ulak.clock import SystemClock
 from ulak.errors import Misconfigured, NotFound, Unavailable
 from ulak.masking import mask_url
+from ulak.rooms import LINES
 from ulak.settings import Settings
-from ulak.stores.file_lock import FileLock
-from ulak.stores.migrate import migrate_postgres, migrate_sqlite
-from ulak.stores.private_file import discard, make_private
-from ulak.stores.sqlite_reader import keep_off_foreign, open_reader
-from ulak.stores.sqlite_session import open_writer, opening
+from ulak.stores.migrate import Migration, migrate_postgres, migrate_sqlite
+from ulak.stores.sqlite.file_lock import FileLock
+from ulak.stores.sqlite.private_file import discard, make_private
+from ulak.stores.sqlite.reader import keep_off_foreign, open_reader
+from ulak.stores.sqlite.session import open_writer, opening
 
 
 def require_store(database: Path) -> None:
@@ -33,25 +34,25 @@ def require_store(database: Path) -> None:
         raise NotFound(f"no store at {database}; check the setting store, or start ulak serve, which makes it")
 
 
-def migrate_store(settings: Settings) -> list[int]:
-    """Apply what is missing; answers the versions."""
+def migrate_store(settings: Settings) -> list[Migration]:
+    """Apply all missing migrations; returns them."""
     now = SystemClock().now()
     database = file_of(settings.store)
     if database is not None:
         require_store(database)
         keep_off_foreign(database)
         with opening(database), locked(database), contextlib.closing(open_writer(database)) as connection:
-            return migrate_sqlite(connection, now)
+            return migrate_sqlite(connection, LINES, now)
     if settings.store == "memory:":
         return []
-    from ulak.stores.postgres_check import check_place
-    from ulak.stores.postgres_session import in_our_words
-    from ulak.stores.postgres_wires import connect as connect_postgres
+    from ulak.stores.postgres.check import check_place
+    from ulak.stores.postgres.connections import connect as connect_postgres
+    from ulak.stores.postgres.session import in_our_words
 
     with in_our_words():
-        check_place(partial(connect_postgres, settings.store))
+        check_place(partial(connect_postgres, settings.store), LINES)
         with contextlib.closing(connect_postgres(settings.store)) as session:
-            return migrate_postgres(session, now)
+            return migrate_postgres(session, LINES, now)
 
 
 @contextlib.contextmanager

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from ulak.compute.backend import Backend, Shutdown
-from ulak.compute.engine import Engine
+from ulak.compute.engine.backend import Backend, Shutdown
+from ulak.compute.engine.engine import Engine
+from ulak.compute.engine.executor import Executor
+from ulak.compute.engine.future import Future
+from ulak.compute.engine.options import EngineOptions
 from ulak.compute.errors import Crashed, Expired, ScriptFailed, ScriptRefused, TimedOut, UnpicklableResult
-from ulak.compute.executor import Executor
-from ulak.compute.future import Future
 from ulak.compute.model import ExecutionContext, Result, Task, TaskStatus, TaskType
-from ulak.compute.settings import ComputeSettings
 
 __all__ = [
     "Backend",
-    "ComputeSettings",
     "Crashed",
     "Engine",
+    "EngineOptions",
     "ExecutionContext",
     "Executor",
     "Expired",

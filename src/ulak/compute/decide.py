@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 _AHEAD_SECONDS = 0.002  # work sent ahead hides the pipe's latency; more would only wait behind a slow task
-_MOST_AHEAD = 512
+_MAX_AHEAD = 512
 _ONE_AHEAD_SECONDS = (
     0.02  # up to this pace one is sent ahead: a worker that must ask first idles for half a millisecond
 )
 _SILENCE_SECONDS = 0.005  # a worker with work sent ahead that says nothing for longer is suspicious, ...
 _SILENT_PACES = 2.5  # ... unless this is no more than what its tasks take
-_IDLE_SECONDS = 0.001  # a colleague that is idle for longer gets nothing from the line: it could do what was sent ahead
+_IDLE_SECONDS = (
+    0.001  # a colleague that is idle for longer gets nothing from the queue: it could do what was sent ahead
+)
 
 
 class Loaded(Protocol):
@@ -21,28 +23,30 @@ class Loaded(Protocol):
     def load(self) -> int: ...
 
     @property
-    def room(self) -> int: ...
+    def free(self) -> int: ...
 
     @property
     def idle_since(self) -> float: ...
 
 
-AnyHand = TypeVar("AnyHand", bound=Loaded)
+AnyWorker = TypeVar("AnyWorker", bound=Loaded)
 
 
-def share(waiting: int, hands: Sequence[AnyHand]) -> list[tuple[AnyHand, int]]:
+def share(waiting: int, workers: Sequence[AnyWorker]) -> list[tuple[AnyWorker, int]]:
     """Least loaded first, ties by longest idle; what waits is spread evenly, in one batch per worker."""
-    order = sorted((hand for hand in hands if hand.room > 0), key=lambda hand: (hand.load, hand.idle_since))
-    rooms, left = [hand.room for hand in order], min(waiting, sum(hand.room for hand in order))
+    order = sorted(
+        (worker for worker in workers if worker.free > 0), key=lambda worker: (worker.load, worker.idle_since)
+    )
+    free, left = [worker.free for worker in order], min(waiting, sum(worker.free for worker in order))
     counts = [0] * len(order)
     while left:
-        each = math.ceil(left / sum(room > 0 for room in rooms))
-        for place, room in enumerate(rooms):
-            count = min(room, each, left)
+        each = math.ceil(left / sum(count > 0 for count in free))
+        for place, open_slots in enumerate(free):
+            count = min(open_slots, each, left)
             counts[place] += count
-            rooms[place] -= count
+            free[place] -= count
             left -= count
-    return [(hand, count) for hand, count in zip(order, counts, strict=True) if count]
+    return [(worker, count) for worker, count in zip(order, counts, strict=True) if count]
 
 
 def ahead(pace_seconds: float | None) -> int:
@@ -51,10 +55,10 @@ def ahead(pace_seconds: float | None) -> int:
         return 1
     if pace_seconds > _ONE_AHEAD_SECONDS:
         return 0
-    return max(1, min(_MOST_AHEAD, int(_AHEAD_SECONDS / max(pace_seconds, 1e-6))))
+    return max(1, min(_MAX_AHEAD, int(_AHEAD_SECONDS / max(pace_seconds, 1e-6))))
 
 
-def ring_at(heard_at: float, pace_seconds: float | None, colleague_idle_since: float | None) -> float:
+def recall_at(heard_at: float, pace_seconds: float | None, colleague_idle_since: float | None) -> float:
     """When to ask a silent worker for what was sent ahead: soon when a colleague has nothing to do."""
     soon = heard_at + _SILENCE_SECONDS
     late = max(soon, heard_at + _SILENT_PACES * min(pace_seconds or 0.0, _ONE_AHEAD_SECONDS))

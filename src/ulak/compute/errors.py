@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import BrokenExecutor
+
 from ulak.errors import Invalid, NotFound, Permanent, Transient
 
 
-class Crashed(Permanent):
-    """The task ended its worker process every time it ran."""
+class Crashed(Permanent, BrokenExecutor):
+    """The task ended its worker process every time it ran.
+
+    Users of the stdlib's executors expect a BrokenExecutor then; only this task is broken, the pool goes on.
+    """
 
 
 class TimedOut(Transient, TimeoutError):

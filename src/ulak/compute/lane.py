@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pickle import dumps
 from typing import Any
 
-from ulak.compute.carriage import PROTOCOL
-from ulak.compute.engine import Engine
+from ulak.compute.engine.engine import Engine
 from ulak.compute.errors import Crashed, TimedOut
+from ulak.compute.worker.protocol import PROTOCOL
 from ulak.errors import CutOff, Permanent
 from ulak.spine.handler import Handler
 from ulak.spine.job import Job

@@ -1,4 +1,4 @@
-"""What a user hands in and gets back: Task, Result, their states, and the context a script sees."""
+"""Task and Result as a user sees them, their states, and the context that a script gets."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from typing import Any
 from ulak.errors import Invalid
 
 _VARIANT = {digit: "89ab"[number % 4] for number, digit in enumerate("0123456789abcdef")}
+
+
+PRIORITIES = range(4)  # urgent, high, normal, low
 
 
 class TaskType(StrEnum):
@@ -37,7 +40,7 @@ class TaskStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionContext:
-    """What a script's `main(params, context)` may know about its own run."""
+    """The second argument of a script's `main(params, context)`: which run this is."""
 
     task_id: str
     worker_id: str
@@ -57,8 +60,13 @@ class Task:
     priority: int = 2
 
     def __post_init__(self) -> None:
-        if self.max_retries < 0:
-            raise Invalid(f"task {self.id}: max_retries is {self.max_retries}; give 0 or more")
+        object.__setattr__(self, "task_type", to_type(self.task_type))
+        check_priority(self.priority)
+        if not self.script_path or "\0" in self.script_path:
+            raise Invalid(f"task {self.id}: script_path {self.script_path!r:.100} is not a path; name a script")
+        if not _is_whole(self.max_retries) or self.max_retries < 0:
+            raise Invalid(f"task {self.id}: max_retries is {self.max_retries!r:.50}; give 0 or more")
+        check_timeout(self.timeout_seconds)
 
     @classmethod
     def create(
@@ -96,15 +104,13 @@ class Task:
                 fields["task_id"],
                 fields["script_path"],
                 dict(fields.get("params") or {}),
-                TaskType(fields.get("task_type", TaskType.IO_BOUND)),
+                fields.get("task_type", TaskType.IO_BOUND),
                 fields.get("max_retries", 3),
                 fields.get("timeout_seconds"),
                 fields.get("priority", 2),
             )
         except KeyError as missing:
             raise Invalid(f"a task without {missing}; give task_id and script_path") from None
-        except ValueError as wrong:
-            raise Invalid(f"task {fields.get('task_id')}: {wrong}; use io_bound or cpu_bound") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,7 @@ class Result:
     stderr: str = ""
     attempts: int = 1
     worker_id: str | None = None
+    traceback: str | None = None  # of a task that raised, with the script's own lines
 
     @classmethod
     def failed(cls, task_id: str, error: str, status: TaskStatus = TaskStatus.FAILED) -> Result:
@@ -142,6 +149,7 @@ class Result:
             "stderr": self.stderr,
             "attempts": self.attempts,
             "worker_id": self.worker_id,
+            "traceback": self.traceback,
         }
 
     @classmethod
@@ -157,7 +165,29 @@ class Result:
             fields.get("stderr", ""),
             fields.get("attempts", 1),
             fields.get("worker_id"),
+            fields.get("traceback"),
         )
+
+
+def to_type(given: Any) -> TaskType:
+    try:
+        return TaskType(given)
+    except ValueError:
+        raise Invalid(f"task_type {given!r:.50} is not known; use io_bound or cpu_bound") from None
+
+
+def check_priority(given: object) -> None:
+    if not _is_whole(given) or given not in PRIORITIES:
+        raise Invalid(f"priority {given!r:.50} is not known; use 0 (urgent) to 3 (low)")
+
+
+def check_timeout(given: object) -> None:
+    if given is not None and (not isinstance(given, int | float) or not given > 0):
+        raise Invalid(f"timeout_seconds is {given!r:.50}; give seconds above 0, or None for no limit")
+
+
+def _is_whole(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool)
 
 
 def _new_id() -> str:

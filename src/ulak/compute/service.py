@@ -7,30 +7,30 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from ulak import ids
-from ulak.compute.backend import Backend
-from ulak.compute.cpus import usable_cpus
-from ulak.compute.engine import Engine
+from ulak.compute.endings import Ending, read_cause
+from ulak.compute.engine.backend import Backend
+from ulak.compute.engine.engine import Engine
+from ulak.compute.engine.gauges import Point, points
+from ulak.compute.engine.options import EngineOptions
 from ulak.compute.errors import Expired
-from ulak.compute.gauges import Point, points
-from ulak.compute.jobs import KINDS, MOST_RETRIES, read_cause
+from ulak.compute.jobs import KINDS, MAX_RETRIES
 from ulak.compute.model import Result, Task, TaskStatus, TaskType
-from ulak.compute.settings import ComputeSettings
+from ulak.compute.pool.cpus import usable_cpus
 from ulak.errors import IllegalTransition, Invalid, NotFound
+from ulak.ids import Ids, made_at
 from ulak.settings import Compute as Section
-from ulak.spine.cancel import CANCEL
-from ulak.spine.form import to_rows
-from ulak.spine.job import NewJob, Priority, Record
-from ulak.spine.jobs import read_record
-from ulak.spine.loop import Loops
-from ulak.spine.store import Store
+from ulak.spine.job import NewJob, OnUncertain, Priority, Record
+from ulak.spine.room import Host
+from ulak.spine.units.cancel import CANCEL
+from ulak.spine.units.records import read_record
+from ulak.spine.validate import to_rows
 
 LOOK_SECONDS = 0.5
-MOST_WAIT_SECONDS = 300.0
+MAX_WAIT_SECONDS = 300.0
 
 
-def engine_settings(section: Section) -> ComputeSettings:
-    return ComputeSettings(
+def engine_options(section: Section) -> EngineOptions:
+    return EngineOptions(
         cpu_workers=section.cpu_workers or None,
         io_workers=section.io_workers,
         io_threads=section.io_threads,
@@ -42,17 +42,17 @@ def engine_settings(section: Section) -> ComputeSettings:
 
 
 class Compute:
-    def __init__(self, section: Section, history_days: float, open_parts: Callable[[], tuple[Store, Loops]]) -> None:
+    def __init__(self, section: Section, host: Host) -> None:
         self._section = section
-        self._history_millis = round(history_days * 86_400_000)
-        self._parts = open_parts
+        self._history_millis = round(host.settings.spine.history_days * 86_400_000)
+        self._host = host
         self._engine: Engine | None = None
 
     def engine(self) -> Engine:
         """The engine of this process, started when first asked for."""
         if self._engine is None:
-            settings = engine_settings(self._section)
-            self._engine = Engine(settings, backend=_cluster(settings, self._section.ray_address))
+            options = engine_options(self._section)
+            self._engine = Engine(options, backend=_cluster(options, self._section.ray_address))
         return self._engine
 
     def close(self) -> None:
@@ -60,6 +60,10 @@ class Compute:
         if self._engine is not None:
             self._engine.close(0)
             self._engine = None
+
+    async def run(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """Run a function that can be imported on one of the engine's processes; it is not kept if the process dies."""
+        return await self.engine().run(function, *args)
 
     def places(self, task_type: TaskType) -> int:
         """How many tasks of a class can run at a time."""
@@ -69,20 +73,22 @@ class Compute:
         return section.cpu_workers or usable_cpus()
 
     async def submit(self, task: Task) -> UUID:
-        """Accept a task durably; answers the id under which it is known."""
+        """Accept a task durably and return the id under which it is known."""
         return (await self.submit_many([task]))[0]
 
     async def submit_many(self, tasks: list[Task]) -> list[UUID]:
         """All in one transaction, or none."""
-        store, loops = self._parts()
+        store = self._host.store
         rows = to_rows([self._new_job(task) for task in tasks], store.ids, store.clock.now())
-        return [ids.to_uuid(job) for job in await loops.gate.enqueue(rows)] if rows else []
+        return [self._host.store.ids.to_uuid(job) for job in await self._host.loops.gate.enqueue(rows)] if rows else []
 
     def _new_job(self, task: Task) -> NewJob:
         self._check_script(task.script_path)
-        if task.max_retries > MOST_RETRIES:
-            raise Invalid(f"max_retries is {task.max_retries}; a durable task has at most {MOST_RETRIES}")
-        return NewJob(KINDS[task.task_type], task.to_dict(), _priority(task))
+        if task.max_retries > MAX_RETRIES:
+            raise Invalid(f"max_retries is {task.max_retries}; a durable task has at most {MAX_RETRIES}")
+        # No retries are for work that must not run twice.
+        once: OnUncertain = "hold" if task.max_retries == 0 else "resend"
+        return NewJob(KINDS[task.task_type], task.to_dict(), Priority(task.priority), on_uncertain=once)
 
     def _check_script(self, script_path: str) -> None:
         root = Path(self._section.script_root).resolve()
@@ -94,12 +100,12 @@ class Compute:
 
     async def result(self, identifier: UUID | str, wait_seconds: float = 0.0) -> Result | None:
         """How a task ended; None while it has not, after waiting up to `wait_seconds` for it."""
-        store, loops = self._parts()
-        ends_at = store.clock.monotonic() + min(wait_seconds, MOST_WAIT_SECONDS)
+        store, loops = self._host.store, self._host.loops
+        ends_at = store.clock.monotonic() + min(wait_seconds, MAX_WAIT_SECONDS)
         with loops.watching() as news:
             while True:
                 news.clear()
-                result = to_result(await self._record(identifier))
+                result = to_result(await self._record(identifier), self._host.store.ids)
                 left = ends_at - store.clock.monotonic()
                 if result is not None or left <= 0:
                     return result
@@ -107,31 +113,31 @@ class Compute:
 
     async def status(self, identifier: UUID | str) -> TaskStatus:
         record = await self._record(identifier)
-        result = to_result(record)
+        result = to_result(record, self._host.store.ids)
         if result is not None:
             return result.status
         return TaskStatus.RUNNING if record.status == "running" else TaskStatus.PENDING
 
     async def cancel(self, identifier: UUID | str) -> str:
         record = await self._record(identifier)
-        store, _ = self._parts()
+        store = self._host.store
         verdict = await store.submit(CANCEL, record.id)
         if verdict == "finished":
             raise IllegalTransition(f"task {identifier} is over already; there is nothing to cancel")
         return verdict.upper()
 
     async def _record(self, identifier: UUID | str) -> Record:
-        store, _ = self._parts()
-        job = _job_of(identifier)
+        store = self._host.store
+        job = store.ids.from_uuid(identifier)
         record = None if job is None else await store.read(read_record, job)
         if record is not None and record.kind in KINDS.values():
             return record
-        if record is None and job is not None and ids.made_at(job) < store.clock.now() - self._history_millis:
+        if record is None and job is not None and made_at(job) < store.clock.now() - self._history_millis:
             raise Expired(f"task {identifier} is older than spine.history_days; its result was dropped")
         raise NotFound(f"no task {identifier}; it was never accepted here")
 
     def stats(self) -> dict[str, Any]:
-        """What the engine of this process has counted, by component; empty before its first task."""
+        """The counts of this process's engine, by component; empty before its first task."""
         return {} if self._engine is None else {"metrics": self._engine.metrics(), "status": self._engine.status()}
 
     def gauges(self) -> Iterable[Point]:
@@ -139,48 +145,37 @@ class Compute:
         return [] if self._engine is None else points(self._engine.metrics())
 
 
-def to_result(record: Record) -> Result | None:
+def to_result(record: Record, ids: Ids) -> Result | None:
     """A finished job as a result."""
     if record.settled_at is None:
         return None
     if record.status == "done":
         return Result.from_dict(record.detail)
-    status, error, stderr = _ending(record)
+    ending = _ending(record)
     return Result(
         str(ids.to_uuid(record.id)),
-        status,
-        error=error,
+        ending.status,
+        error=ending.error,
         started_at=record.started_at,
         completed_at=record.settled_at,
-        stderr=stderr,
+        stdout=ending.stdout,
+        stderr=ending.stderr,
         attempts=record.attempt,
+        worker_id=ending.worker,
+        traceback=ending.traceback or None,
     )
 
 
-def _ending(record: Record) -> tuple[TaskStatus, str, str]:
+def _ending(record: Record) -> Ending:
     if record.status == "cancelled":
         reason = record.detail.get("reason") if isinstance(record.detail, dict) else None
-        return TaskStatus.CANCELLED, reason or "cancelled before it ran", ""
+        return Ending(TaskStatus.CANCELLED, reason or "cancelled before it ran")
     return read_cause(str(record.detail))
 
 
-def _cluster(settings: ComputeSettings, address: str) -> Backend | None:
+def _cluster(options: EngineOptions, address: str) -> Backend | None:
     if not address:
         return None
-    from ulak.compute.ray_backend import RayBackend  # its library is an extra
+    from ulak.compute.ray.backend import RayBackend  # its library is an extra
 
-    return RayBackend(settings, address)
-
-
-def _priority(task: Task) -> Priority:
-    try:
-        return Priority(task.priority)
-    except ValueError as error:
-        raise Invalid(f"priority {task.priority} is not known; use 0 (urgent) to 3 (low)") from error
-
-
-def _job_of(identifier: UUID | str) -> int | None:
-    try:
-        return ids.from_uuid(identifier if isinstance(identifier, UUID) else UUID(identifier))
-    except ValueError:
-        return None
+    return RayBackend(options, address)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ulak.access.caller import Caller
 from ulak.http.app import build_app
-from ulak.http.caller import Caller
-from ulak.http.hot import HotRoute, Routes, read_body, reply
+from ulak.http.hot_routes import HotRoute, Routes, read_body, reply
 
 __all__ = ["Caller", "HotRoute", "Routes", "build_app", "read_body", "reply"]

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import ipaddress
 
+from ulak.access.caller import Caller, Forbidden
+from ulak.access.keys import KeyRing
+from ulak.access.session import COOKIE, Sessions
 from ulak.errors import Misconfigured
-from ulak.http.caller import LOOPBACK, Caller
-from ulak.http.failure import Forbidden, Unauthenticated
-from ulak.http.keys import KeyRing
+from ulak.http.failure import Unauthenticated
 from ulak.settings import Http
 
 # A proxy leaves these; without keys they mean that somebody else's requests come in here.
 _PROXY_MARKS = (b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via")
+LOOKS = frozenset({"GET", "HEAD", ""})  # a socket has no method
 Head = dict[bytes, bytes]
 
 
@@ -33,8 +35,10 @@ def keys_required(settings: Http) -> bool:
 
 
 class Access:
-    def __init__(self, ring: KeyRing, *, required: bool) -> None:
+    def __init__(self, ring: KeyRing, sessions: Sessions, local: Caller, *, required: bool) -> None:
         self._ring = ring
+        self._sessions = sessions
+        self._local = local
         self.required = required
 
     def check_start(self, host: str) -> None:
@@ -45,14 +49,23 @@ class Access:
                 "make one first: ulak keys create ops --scope admin"
             )
 
-    def caller(self, head: Head) -> Caller:
+    def caller(self, head: Head, method: str) -> Caller:
         authorization = head.get(b"authorization")
         if authorization is not None:
             return self._known(authorization)
+        if (found := self._by_cookie(head)) is not None:
+            _check_browser(head, method)
+            return found
         if self.required:
             raise Unauthenticated
         _check_local(head)
-        return LOOPBACK
+        if b"sec-fetch-site" in head or b"origin" in head:
+            _check_browser(head, method)
+        return self._local
+
+    def _by_cookie(self, head: Head) -> Caller | None:
+        cookie = _cookies(head).get(COOKIE)
+        return None if cookie is None else self._sessions.caller(cookie)
 
     def _known(self, authorization: bytes) -> Caller:
         kind, _, token = authorization.partition(b" ")
@@ -78,6 +91,23 @@ def _check_local(head: Head) -> None:
     # Bodies are read whatever their content type says, so that no browser asks first: this alone keeps pages out.
     if origin is not None and origin.partition(b"://")[2] != host:
         raise Forbidden("a page of another site may not use this door; send an API key")
+
+
+def _check_browser(head: Head, method: str) -> None:
+    """A page of another site may neither look nor act here, whatever its request carries along by itself."""
+    site = head.get(b"sec-fetch-site")
+    if method in LOOKS:
+        if site not in (None, b"same-origin", b"none"):
+            raise Forbidden("a page of another site may not look here; open the console itself")
+        return
+    origin = head.get(b"origin", b"").partition(b"://")[2]
+    if site not in (None, b"same-origin") or origin != head.get(b"host") or b"x-ulak-console" not in head:
+        raise Forbidden("a browser may act here only through the console's own pages; send an API key otherwise")
+
+
+def _cookies(head: Head) -> dict[str, str]:
+    pairs = (part.strip().partition("=") for part in head.get(b"cookie", b"").decode("latin-1").split(";"))
+    return {name: value for name, _, value in pairs}
 
 
 def _name(host: bytes) -> str:

@@ -5,40 +5,53 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from importlib import import_module
 
 import structlog
 from fastapi import Depends, FastAPI
 
+from ulak.access.keys import Key, KeyRing
+from ulak.access.session import Sessions
 from ulak.app import Ulak
+from ulak.console.console import add_console
 from ulak.errors import Error
-from ulak.http import breakers, database, dead, events, health, jobs, key_routes
 from ulak.http.access import Access, keys_required
-from ulak.http.compute import compute_routes
+from ulak.http.api_page.page import add_page
+from ulak.http.api_page.schema import describe
+from ulak.http.caller import loopback, scopes_with
 from ulak.http.front import Front
-from ulak.http.gauges import Sampler
-from ulak.http.guard import Guard
-from ulak.http.hot import Receive, Routes, Scope, Send
-from ulak.http.keys import Key, KeyRing
+from ulak.http.gauges import StoreGauges
+from ulak.http.guard import RequestGuard
+from ulak.http.hot_routes import Receive, Routes, Scope, Send
 from ulak.http.meter import Meter
-from ulak.http.notify import notify_routes
-from ulak.http.page import add_page
+from ulak.http.paths import Paths
 from ulak.http.problems import answer_with_problems
 from ulak.http.query import only_known_keys
-from ulak.http.schema import describe
+from ulak.http.routes import audit, breakers, database, dead, engine, events, health, jobs, kinds, overview
+from ulak.http.routes import keys as key_routes
 
 log = structlog.get_logger("ulak.http")
 
 KEYS_PAUSE_SECONDS = 5.0
 
-# A room's routes: one function per module. A new room is one more line here.
-ROOMS: tuple[Callable[[Ulak], Routes], ...] = (
+# What every Ulak has; a room's routes are found by its name.
+OWN: tuple[Callable[[Ulak], Routes], ...] = (
     jobs.routes,
     dead.routes,
+    kinds.routes,
     breakers.routes,
     events.routes,
-    notify_routes,
-    compute_routes,
+    audit.routes,
+    engine.routes,
+    overview.routes,
 )
+
+
+def routes_of(ulak: Ulak, name: str) -> Routes:
+    """A room's routes: those of `ulak.http.routes.<its name>`."""
+    made = import_module(f"ulak.http.routes.{name}").routes(ulak)
+    assert isinstance(made, Routes)
+    return made
 
 
 class Door:
@@ -46,11 +59,17 @@ class Door:
 
     def __init__(self, ulak: Ulak, *, local: Key | None = None) -> None:
         self.ulak = ulak
-        self.ring = KeyRing(local)
+        rooms = {room.name: routes_of(ulak, room.name) for room in ulak.rooms}
+        self.parts = [*(own(ulak) for own in OWN), *rooms.values()]
+        by_name = frozenset(name for name, routes in rooms.items() if routes.by_name)
+        self.scopes = scopes_with({name: routes.scope for name, routes in rooms.items()}, by_name)
+        self.ring = KeyRing(self.scopes, local)
         settings = ulak.settings.http
-        self.access = Access(self.ring, required=keys_required(settings))
+        self.sessions = Sessions(self.ring, ulak.clock)
+        self.access = Access(self.ring, self.sessions, loopback(self.scopes), required=keys_required(settings))
         self.meter = Meter()
-        self.guard = Guard(self.access, settings, ulak.clock)
+        signed = Paths((*one, True) for part in self.parts for one in part.signed)
+        self.guard = RequestGuard(self.access, signed, settings, ulak.clock)
         self.api = FastAPI(
             title="Ulak",
             docs_url=None,
@@ -61,19 +80,19 @@ class Door:
         self._front = self._assemble()
 
     def _assemble(self) -> Front:
-        sampler = Sampler(self.ulak)
-        self.api.include_router(health.router(self.ulak, self.guard, self.meter, sampler))
-        self.api.include_router(key_routes.router(self.ulak, self.ring))
-        self.api.include_router(database.router(self.ulak, sampler))
-        self._rooms = rooms = [room(self.ulak) for room in ROOMS]
-        for room in rooms:
-            for router in room.routers:
+        self.api.include_router(health.router(self.ulak, self.guard, self.meter, StoreGauges(self.ulak)))
+        self.api.include_router(key_routes.router(self.ulak, self.ring, self.scopes))
+        self.api.include_router(database.router(self.ulak))
+        for part in self.parts:
+            for router in part.routers:
                 self.api.include_router(router)
-        hot = [route for room in rooms for route in room.hot]
-        answer_with_problems(self.api)
-        describe(self.api, hot)
+        hot = [route for part in self.parts for route in part.hot]
+        answer_with_problems(self.api, hot)
+        describe(self.api, hot, self.scopes)
         add_page(self.api)
-        return Front(self.guard, rooms, self.api, self.meter, self.ulak.clock)
+        if self.ulak.settings.console.enabled:
+            add_console(self.api, self.ulak, self.sessions, self.ring)
+        return Front(self.guard, self.parts, self.api, self.meter, self.ulak.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._front(scope, receive, send)
@@ -82,18 +101,19 @@ class Door:
     async def life(self) -> AsyncIterator[None]:
         """From the first request to the last. A server that speaks the lifespan protocol enters it by itself."""
         await self.ring.load(self.ulak.store)
+        await self.sessions.load(self.ulak.store)
         self.access.check_start(self.ulak.settings.http.host)
         watches = [
             asyncio.create_task(self._watch_keys(), name="ulak-keys"),
-            asyncio.create_task(self._front.handing_in.watch(), name="ulak-handing-in"),
+            asyncio.create_task(self._front.submissions.watch(), name="ulak-handing-in"),
         ]
         try:
             yield
         finally:
             for watch in watches:
                 watch.cancel()
-            for room in self._rooms:
-                room.close()
+            for part in self.parts:
+                part.close()
 
     async def _watch_keys(self) -> None:
         """Another process may make or revoke keys in a shared store."""

@@ -8,15 +8,12 @@ import msgspec
 from pydantic.alias_generators import to_camel
 
 from ulak import complaint, errors
+from ulak.access.caller import Forbidden
 from ulak.masking import mask_text
 
 
 class Unauthenticated(errors.Error):
     """This needs an API key: `ulak keys create` makes one; send it as a Bearer, or set client.key for commands."""
-
-
-class Forbidden(errors.Error):
-    """This API key may not do that."""
 
 
 class BodyTooLarge(errors.TooLarge):
@@ -44,6 +41,7 @@ TABLE: dict[type[BaseException], tuple[int, str]] = {
     Forbidden: (403, "forbidden"),
     errors.NotFound: (404, "not_found"),
     errors.Conflict: (409, "conflict"),
+    errors.Gone: (410, "gone"),
     errors.TooLarge: (413, "too_large"),
     errors.Refused: (429, "refused"),
     errors.Misconfigured: (500, "misconfigured"),
@@ -65,6 +63,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     error: str
     message: str
     fields: list[Field] | None = None
+    code: str | None = None
 
 
 def answer_to(error: BaseException) -> tuple[int, Problem, dict[str, str]]:
@@ -72,7 +71,8 @@ def answer_to(error: BaseException) -> tuple[int, Problem, dict[str, str]]:
     status, code = next(TABLE[known] for known in type(error).__mro__ if known in TABLE)
     if code == "internal":
         return status, Problem(code, INTERNAL_MESSAGE), {}
-    return status, Problem(code, mask_text(str(error)), _fields(error)), _headers(status, error)
+    problem = Problem(code, mask_text(str(error)), _fields(error), getattr(error, "code", None))
+    return status, problem, _headers(status, error)
 
 
 def _fields(error: BaseException) -> list[Field] | None:
@@ -84,8 +84,8 @@ def _fields(error: BaseException) -> list[Field] | None:
 def _headers(status: int, error: BaseException) -> dict[str, str]:
     if status == 401:
         return {"www-authenticate": "Bearer"}
-    if isinstance(error, BodyTooLarge):
-        return {"connection": "close"}  # the rest of the body is not waited for
+    if isinstance(error, errors.Gone) and error.location is not None:
+        return {"location": error.location}
     if status in {429, 503}:
         seconds = getattr(error, "retry_after_seconds", None) or RETRY_AFTER_SECONDS
         return {"retry-after": str(max(round(seconds), 1))}
@@ -94,6 +94,8 @@ def _headers(status: int, error: BaseException) -> dict[str, str]:
 
 def encoded(error: BaseException) -> tuple[int, bytes, dict[str, str]]:
     status, problem, headers = answer_to(error)
+    if isinstance(error, errors.Gone) and error.extra:
+        return status, msgspec.json.encode({**msgspec.to_builtins(problem), **error.extra}), headers
     return status, msgspec.json.encode(problem), headers
 
 

@@ -1,8 +1,9 @@
-"""The front: pure ASGI. Exact-match hot routes first, FastAPI for the rest; guarded and measured in one place."""
+"""The front: pure ASGI. Hot routes first, FastAPI for the rest; guarded and measured in one place."""
 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import cast
 
 import structlog
@@ -11,21 +12,24 @@ from ulak.clock import Clock
 from ulak.errors import Error
 from ulak.http.caller import SCOPE_OF_CALLER
 from ulak.http.failure import BodyTooLarge, encoded, raw
-from ulak.http.guard import Guard
-from ulak.http.handing_in import HandingIn, has_hung_up
-from ulak.http.hot import JSON_HEADERS, App, HotRoute, Message, Receive, Routes, Scope, Send, reply
+from ulak.http.guard import RequestGuard
+from ulak.http.hot_routes import JSON_HEADERS, App, HotRoute, Message, Receive, Routes, Scope, Send, reply
 from ulak.http.meter import Meter
+from ulak.http.paths import Paths
+from ulak.http.prefer import preferred_wait
 from ulak.http.query import check_query, keys_of
+from ulak.http.submissions import Submissions, has_hung_up
+from ulak.spine.patience import asked_wait
 
 log = structlog.get_logger("ulak.http")
 
 
 class Front:
-    def __init__(self, guard: Guard, rooms: list[Routes], inner: App, meter: Meter, clock: Clock) -> None:
+    def __init__(self, guard: RequestGuard, rooms: list[Routes], inner: App, meter: Meter, clock: Clock) -> None:
         self._guard = guard
-        self._hot = {(route.method, route.path): route for room in rooms for route in room.hot}
-        self._takes_work = {one for room in rooms for one in room.takes_work}
-        self.handing_in = HandingIn()
+        self._hot = Paths((route.method, route.path, route) for room in rooms for route in room.hot)
+        self._takes_work = Paths((*one, True) for room in rooms for one in room.takes_work)
+        self.submissions = Submissions()
         self._inner = inner
         self._meter = meter
         self._clock = clock
@@ -42,14 +46,16 @@ class Front:
         clock, meter = self._clock, self._meter
         began = clock.monotonic()
         meter.in_flight += 1
-        asked = (scope["method"], scope["path"])
-        route, task = self._hot.get(asked), cast("asyncio.Task[None]", asyncio.current_task())
+        method, path = scope["method"], scope["path"]
+        route, scope["path_params"] = self._hot.find(method, path)
+        task = cast("asyncio.Task[None]", asyncio.current_task())
         status = 499  # the client went away, or the server stops: nothing was answered
-        if route is not None or asked in self._takes_work:
-            self.handing_in.enter(task, send)
-            at_once = len(self.handing_in)
+        if route is not None or self._takes_work.find(method, path)[0]:
+            self.submissions.enter(task, send)
+            asked_wait.set(partial(preferred_wait, scope))
+            at_once = len(self.submissions)
         else:
-            at_once = meter.in_flight - len(self.handing_in)
+            at_once = meter.in_flight - len(self.submissions)
         try:
             if route is None:
                 status = await self._rest(scope, receive, send, at_once)
@@ -59,7 +65,7 @@ class Front:
             if not has_hung_up(send):
                 raise
         finally:
-            self.handing_in.leave(task)
+            self.submissions.leave(task)
             meter.in_flight -= 1
             meter.observe(
                 scope["method"], _label(scope) if route is None else route.path, status, clock.monotonic() - began
@@ -67,12 +73,16 @@ class Front:
 
     async def _fast(self, route: HotRoute, scope: Scope, receive: Receive, send: Send, at_once: int) -> int:
         try:
-            caller, exact = self._guard.admit(scope, at_once)
-            caller.need(route.scope)
+            caller, exact = self._guard.admit(scope, at_once, route.max_body_bytes)
+            if route.scope:  # a route that a signature opens has none
+                caller.need(route.scope)
             if scope["query_string"]:
                 check_query(keys_of(scope["query_string"]), ())
             return await route.endpoint(
-                scope, receive if exact else _bounded(receive, self._guard.max_body), send, caller
+                scope,
+                receive if exact else _bounded(receive, route.max_body_bytes or self._guard.max_body),
+                send,
+                caller,
             )
         except Exception as error:  # noqa: BLE001 - whatever went wrong is answered by the table
             return await _refuse(send, error, scope["method"], route.path)
@@ -96,7 +106,7 @@ class Front:
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            scope[SCOPE_OF_CALLER], _ = self._guard.admit(scope, self._meter.in_flight - len(self.handing_in))
+            scope[SCOPE_OF_CALLER], _ = self._guard.admit(scope, self._meter.in_flight - len(self.submissions))
         except Error:
             await receive()
             await send({"type": "websocket.close", "code": 1008})

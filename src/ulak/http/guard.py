@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ulak.access.caller import NOBODY, SIGNED, Caller
 from ulak.clock import Clock
 from ulak.http.access import Access
-from ulak.http.caller import NOBODY, Caller
-from ulak.http.failure import BodyTooLarge, Busy, Stopping
-from ulak.http.hot import Scope
+from ulak.http.failure import BodyTooLarge, Busy, Stopping, Unauthenticated
+from ulak.http.hot_routes import Scope
+from ulak.http.paths import Paths
 from ulak.http.rate import Rates
 from ulak.settings import Http
 
@@ -15,16 +16,25 @@ PROBES = frozenset({"/healthz", "/readyz"})
 WHILE_STOPPING = PROBES | {"/metrics"}
 
 
-class Guard:
-    def __init__(self, access: Access, settings: Http, clock: Clock) -> None:
+class RequestGuard:
+    def __init__(self, access: Access, signed: Paths[bool], settings: Http, clock: Clock) -> None:
         self._access = access
+        self._signed = signed
         self._rates = Rates(settings.rate_per_key_per_second, clock)
         self._most_at_once = settings.max_concurrent_requests
         self.max_body = settings.max_body_bytes
         self.stopping = False
 
-    def admit(self, scope: Scope, at_once: int) -> tuple[Caller, bool]:
-        """The caller, and whether the body's size is known and allowed.
+    def _caller(self, head: dict[bytes, bytes], scope: Scope) -> Caller:
+        try:
+            return self._access.caller(head, scope.get("method", ""))
+        except Unauthenticated:
+            if _is_page(scope["path"], head):  # it leads to the form that asks for a key
+                return NOBODY
+            raise
+
+    def admit(self, scope: Scope, at_once: int, max_body: int | None = None) -> tuple[Caller, bool]:
+        """The caller, and whether the body's size is known and allowed: by the setting, or by a route's own limit.
 
         `at_once` counts requests of its sort: those that hand in work may wait for room, and must not keep out who
         looks why, or makes some.
@@ -37,11 +47,17 @@ class Guard:
         if at_once > self._most_at_once:
             raise Busy
         head = dict(scope["headers"])
-        caller = self._access.caller(head)
+        is_signed = self._signed.find(scope.get("method", ""), path)[0]  # a socket has no method
+        caller = SIGNED if is_signed else self._caller(head, scope)
         self._rates.take(caller)
         if b"transfer-encoding" in head:
             return caller, False
         length = head.get(b"content-length")
-        if length is not None and int(length) > self.max_body:
+        if length is not None and int(length) > (max_body or self.max_body):
             raise BodyTooLarge
         return caller, True
+
+
+def _is_page(path: str, head: dict[bytes, bytes]) -> bool:
+    """What a person opens in a browser."""
+    return path.startswith("/console/") or (path == "/docs" and b"text/html" in head.get(b"accept", b""))

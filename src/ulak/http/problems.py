@@ -2,36 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from ulak import complaint
 from ulak.errors import Error, Invalid
 from ulak.http.failure import Problem, encoded
+from ulak.http.hot_routes import HotRoute
+from ulak.http.paths import METHODS, Paths
 
 # What a pattern of ours means: nobody should have to read one.
 PATTERNS = {
     r"^[0-9]{1,19}$": "must be an id or a cursor: a whole number of at most 19 digits",
-    r"^[0-9]{1,15}$": "must be the id of an event: a whole number of at most 15 digits",
+    r"^[0-9]{0,15}$": "must be the id of an event: a whole number of at most 15 digits",
     r"^[0-9a-f]{10}$": "must be the id of a key: ten of 0-9 and a-f, as `ulak keys list` shows it",
     r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$": (
         "must be a file name of at most 100 letters, digits and . _ -, not a path, and not begin with a dot"
     ),
+    r"^[A-Za-z0-9._:@-]{1,100}$": "must be 1 to 100 letters, digits and . _ : @ -",
+    r'^[^"\\\x00-\x1f\x7f]+$': "must have no quotes, backslashes and control characters",
+    r"^[0-9a-f]{32}$": "must be a name of 32 digits 0-9 and a-f",
     r"^[^\x00-\x1f\x7f]+$": "must not be empty and have no control characters",
 }
 _CODES = {404: "not_found", 405: "method_not_allowed", 415: "unsupported", 400: "invalid"}
 
 
-def answer_with_problems(api: FastAPI) -> None:
+def answer_with_problems(api: FastAPI, hot: Iterable[HotRoute]) -> None:
+    """`hot` are routes that FastAPI does not know: their methods are allowed too, and their paths are no ids."""
+    in_front = Paths((route.method, route.path, route) for route in hot)
+
+    async def not_valid(request: Request, error: Exception) -> Response:
+        # A path parameter may have taken the last word of a hot route for an id.
+        methods = in_front.methods(request.url.path)
+        if methods and "{" in request.scope["route"].path:
+            return _method_not_allowed(methods)
+        return await _not_valid(request, error)
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        methods = in_front.methods(request.url.path)
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED or (
+            error.status_code == HTTPStatus.NOT_FOUND and methods
+        ):
+            return _method_not_allowed(_methods(request) | methods)
+        return _told_status(error.status_code, error.detail, error.headers)
+
     api.add_exception_handler(Error, _failed)
-    api.add_exception_handler(RequestValidationError, _not_valid)
-    api.add_exception_handler(HTTPException, _refused)
+    api.add_exception_handler(RequestValidationError, not_valid)
+    api.add_exception_handler(HTTPException, refused)
     api.add_exception_handler(Exception, _failed)
+
+
+def _methods(request: Request) -> set[str]:
+    """Every method that some route has at this path; Starlette names those of the first only."""
+    return {
+        method
+        for method in METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
+    }
+
+
+def _method_not_allowed(methods: set[str]) -> Response:
+    allowed = ", ".join(sorted(methods))
+    return _told_status(405, f"the method is not allowed here; there are: {allowed}", {"allow": allowed})
 
 
 async def _failed(_: Request, error: Exception) -> Response:
@@ -41,8 +81,12 @@ async def _failed(_: Request, error: Exception) -> Response:
 
 async def _not_valid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    fields = [_told(details) for details in error.errors()]
-    return await _failed(request, Invalid("the request is not as expected", fields=fields))
+    return await _failed(request, to_invalid(error))
+
+
+def to_invalid(error: RequestValidationError) -> Invalid:
+    """FastAPI's complaint as ours."""
+    return Invalid("the request is not as expected", fields=[_told(details) for details in error.errors()])
 
 
 def _told(details: dict[str, Any]) -> tuple[str, str]:
@@ -51,7 +95,7 @@ def _told(details: dict[str, Any]) -> tuple[str, str]:
         return "body", f"must be JSON; at character {details['loc'][-1]}: {details['ctx']['error']}"
     if kind == "string_pattern_mismatch":
         return place, PATTERNS[details["ctx"]["pattern"]]
-    if kind.startswith("datetime"):
+    if kind.startswith("datetime") or complaint.INSTANT in details["msg"]:
         return place, complaint.INSTANT
     if kind.startswith("uuid"):
         return place, "must be a UUID, like 0ca0d6db-9140-8000-8000-0000756c616b"
@@ -63,8 +107,6 @@ def _place(location: Sequence[Any]) -> str:
     return ".".join(map(str, location[1:])) or "body"
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    code = _CODES.get(error.status_code, "refused")
-    body = msgspec.json.encode(Problem(code, f"{error.detail}; /docs lists the routes"))
-    return Response(body, error.status_code, error.headers, "application/json")
+def _told_status(status: int, detail: str, headers: Mapping[str, str] | None) -> Response:
+    body = msgspec.json.encode(Problem(_CODES.get(status, "refused"), f"{detail}; /docs lists the routes"))
+    return Response(body, status, headers, "application/json")

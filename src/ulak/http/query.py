@@ -26,8 +26,9 @@ def keys_of(query: bytes) -> list[str]:
 
 
 async def only_known_keys(request: Request) -> None:
-    """A dependency of every route. A probe is answered whatever a balancer adds to it."""
-    if request.query_params and request.url.path not in PROBES:
+    """A dependency of every route. A probe is answered whatever a balancer adds to it; a page reads its own filters."""
+    path = request.url.path
+    if request.query_params and path not in PROBES and not path.startswith("/console/"):
         check_query(request.query_params, _known(request.scope["route"].dependant))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ulak.access.caller import Caller
 from ulak.clock import Clock
 from ulak.errors import Refused
-from ulak.http.caller import Caller
 
 
 class Rates:

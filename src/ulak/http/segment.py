@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from fastapi.routing import APIRoute
 from starlette.routing import Match
 
-from ulak.http.hot import Scope
+from ulak.http.hot_routes import Scope
 
 # A lone surrogate stands for the slash while the route is looked for: no decoded path has one of its own.
 _KEPT = "\udc2f"

@@ -1,4 +1,4 @@
-"""Runs the door: a socket of its own, uvicorn with a bound on request heads, and signals left to who calls."""
+"""Runs the door: a socket of its own, uvicorn with bounded requests, and signals left to the caller."""
 
 from __future__ import annotations
 
@@ -9,62 +9,17 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ulak.errors import Conflict, Misconfigured
 from ulak.http.app import Door
+from ulak.http.protocol import BoundedProtocol
 from ulak.settings import Http
 
-MOST_HEAD_BYTES = 65_536
-HEAD_SECONDS = 15.0
 KEEP_ALIVE_SECONDS = 15
 LAST_ANSWERS_SECONDS = 3
-_HEAD_TOO_LARGE = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
-    b'content-length: %d\r\n\r\n{"error":"head_too_large","message":"the request line and headers are too large"}'
-)
-_BODY_BYTES = len(_HEAD_TOO_LARGE.partition(b"\r\n\r\n")[2])
 
 
-class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn waits for a head that never ends, in time and in size; this one hangs up."""
-
-    _head_bytes = 0
-    _patience: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._patience = self.loop.call_later(HEAD_SECONDS, transport.close)
-
-    def data_received(self, data: bytes) -> None:
-        self._head_bytes += len(data)
-        super().data_received(data)
-        if self._head_bytes > MOST_HEAD_BYTES and not self.transport.is_closing():
-            self.transport.write(_HEAD_TOO_LARGE % _BODY_BYTES)
-            self.transport.close()
-        elif self._head_bytes > 0 and self._patience is None:  # the first part of a later request on this connection
-            self._patience = self.loop.call_later(HEAD_SECONDS, self.transport.close)
-
-    def on_headers_complete(self) -> None:
-        self._head_bytes = -1 << 62  # what follows is body, and the guard counts that
-        self._be_patient()
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        self._head_bytes = 0
-        super().on_message_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._be_patient()
-        super().connection_lost(exc)
-
-    def _be_patient(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
-
-
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """uvicorn without its signal handlers: a stop begins with Ulak, not with the sockets."""
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -132,7 +87,7 @@ async def listening(door: Door, listener: socket.socket) -> AsyncIterator[None]:
         await running
 
 
-def _make_server(door: Door) -> Server:
+def _make_server(door: Door) -> HttpServer:
     config = uvicorn.Config(
         door,
         http=BoundedProtocol,
@@ -144,4 +99,4 @@ def _make_server(door: Door) -> Server:
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=LAST_ANSWERS_SECONDS,
     )
-    return Server(config)
+    return HttpServer(config)

@@ -20,5 +20,7 @@ def sse_reset(reset: Reset) -> bytes:
     return sse(reset.resume, "reset", msgspec.json.encode(said).decode())
 
 
-def stream_of(chunks: AsyncIterator[bytes]) -> StreamingResponse:
-    return StreamingResponse(chunks, media_type="text/event-stream", headers={"cache-control": "no-store"})
+def stream_of(chunks: AsyncIterator[bytes], cursor: int) -> StreamingResponse:
+    """A stream that tells its start in a header: a first block with an id and no data is an empty event to some."""
+    headers = {"cache-control": "no-store", "x-ulak-cursor": str(cursor)}
+    return StreamingResponse(chunks, media_type="text/event-stream", headers=headers)

@@ -2,68 +2,50 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from ulak import complaint
-from ulak.errors import Invalid
+from ulak.channels.destination import Destinations
+from ulak.channels.endpoint import is_url
+from ulak.channels.letter import mail_address, own_headers
+from ulak.errors import Invalid, Permanent
 from ulak.notify.model import PRIORITIES, Notification, Request, Status
 
-MOST_RECIPIENT = 2048
-MOST_SUBJECT = 998
-MOST_BODY = 262_144
-MOST_ORDER_KEY = 150
+MAX_RECIPIENT = 2048
+MAX_SUBJECT = 998
+MAX_BODY = 262_144
+MAX_ORDER_KEY = 150
+MAX_REFERENCE = 200
+_EVENT_TYPE = re.compile(r"[A-Za-z0-9._:/-]{1,200}")
+MAX_TIMEOUT_SECONDS = 600
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-
-# What few requests have.
-_RARE = attrgetter("template", "html", "variables", "order_key", "expires_at", "send_at", "on_uncertain")
-_NOTHING = (None,) * 7
+_LINE_END = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # what a subject can't have: it would end its header
 
 Problems = list[tuple[str, str]]
 
 
 def check(request: Request, known_types: frozenset[str]) -> None:
     """Raise one Invalid that names every field that is wrong."""
-    if _is_plain(request, known_types):
-        return
-    problems: Problems = []
-    _check_type(request, known_types, problems)
-    _check_recipient(request, problems)
-    _check_content(request, problems)
-    _check_choices(request, problems)
+    problems = problems_of(request, known_types)
     if problems:
         raise refusal(problems)
 
 
-def _is_plain(request: Request, known_types: frozenset[str]) -> bool:
-    """The usual request, told by a few quick looks: nothing in it that needs to be looked at more closely."""
-    recipient, body, subject = request.recipient, request.body, request.subject
-    return (
-        request.notification_type in known_types
-        and recipient is not None
-        and recipient.isprintable()
-        and _suits(request.notification_type, recipient)
-        and body is not None
-        and 0 < len(body) <= MOST_BODY
-        and not body.isspace()
-        and "\x00" not in body
-        and (subject is None or (len(subject) <= MOST_SUBJECT and subject.isprintable()))
-        and (request.priority is None or request.priority in PRIORITIES)
-        and _RARE(request) == _NOTHING
-    )
-
-
-@lru_cache(maxsize=4096)
-def _suits(notification_type: str | None, recipient: str) -> bool:
-    """Whether this is somebody whom that type can reach. The same ones are asked about again and again."""
+def problems_of(request: Request, known_types: frozenset[str]) -> Problems:
     problems: Problems = []
-    _check_recipient(Request(notification_type, recipient), problems)
-    return not problems
+    _check_type(request, known_types, problems)
+    if why := _unreachable(request.notification_type, request.recipient):
+        problems.append(("recipient", why))
+    _check_content(request, problems)
+    _check_choices(request, problems)
+    return problems
 
 
 def refusal(problems: Problems) -> Invalid:
@@ -85,29 +67,26 @@ def _check_type(request: Request, known_types: frozenset[str], problems: Problem
         problems.append(("notificationType", f"must be one of {', '.join(sorted(known_types))}"))
 
 
-def _check_recipient(request: Request, problems: Problems) -> None:
-    recipient = request.recipient
+@lru_cache(maxsize=4096)
+def _unreachable(notification_type: str | None, recipient: str | None) -> str | None:
+    """Why this type can't reach that recipient, if so. The same ones are asked about again and again."""
     if not recipient or not recipient.strip():
-        problems.append(("recipient", "is required and must not be blank"))
-    elif len(recipient) > MOST_RECIPIENT or _CONTROL.search(recipient):
-        problems.append(("recipient", f"must have at most {MOST_RECIPIENT} characters and no control characters"))
-    elif request.notification_type == "EMAIL" and not _looks_like_address(recipient):
-        problems.append(("recipient", "must be an e-mail address for EMAIL"))
-    elif request.notification_type == "WEBHOOK" and not looks_like_url(recipient):
-        problems.append(("recipient", "must be an http or https URL for WEBHOOK"))
+        return "is required and must not be blank"
+    if len(recipient) > MAX_RECIPIENT or _CONTROL.search(recipient):
+        return f"must have at most {MAX_RECIPIENT} characters and no control characters"
+    if notification_type == "EMAIL" and not _is_accepted(mail_address, recipient):
+        return "must be one e-mail address for EMAIL, like name@example.org"
+    if notification_type == "WEBHOOK" and not is_url(recipient):
+        return "must be an http or https URL for WEBHOOK, without a user name or password"
+    return None
 
 
-def _looks_like_address(text: str) -> bool:
-    local, at, domain = text.rpartition("@")
-    return bool(at and local and domain) and " " not in text and len(text) <= 320
-
-
-def looks_like_url(text: str) -> bool:
+def _is_accepted(check: Callable[[str], object], text: str) -> bool:
     try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
+        check(text)
+    except Permanent:
         return False
+    return True
 
 
 def _check_content(request: Request, problems: Problems) -> None:
@@ -117,16 +96,38 @@ def _check_content(request: Request, problems: Problems) -> None:
             for name in ("body", "html")
             if getattr(request, name) is not None
         ]
-    elif not request.body or not request.body.strip():
+    elif request.payload is None and (not request.body or not request.body.strip()):
         problems.append(("body", "is required and must not be blank (or give template and variables)"))
-    elif len(request.body) > MOST_BODY or "\x00" in request.body:
-        problems.append(("body", f"must have at most {MOST_BODY} characters and no NUL"))
-    if request.html is not None and (request.notification_type != "EMAIL" or len(request.html) > MOST_BODY):
-        problems.append(("html", f"is for EMAIL and must have at most {MOST_BODY} characters"))
-    if request.subject is not None and (len(request.subject) > MOST_SUBJECT or _CONTROL.search(request.subject)):
-        problems.append(("subject", f"must have at most {MOST_SUBJECT} characters and no control characters"))
+    elif request.body is not None and (len(request.body) > MAX_BODY or "\x00" in request.body):
+        problems.append(("body", f"must have at most {MAX_BODY} characters and no NUL"))
+    if request.html is not None and (request.notification_type != "EMAIL" or len(request.html) > MAX_BODY):
+        problems.append(("html", f"is for EMAIL and must have at most {MAX_BODY} characters"))
+    if request.subject is not None and (len(request.subject) > MAX_SUBJECT or _LINE_END.search(request.subject)):
+        problems.append(("subject", f"must have at most {MAX_SUBJECT} characters and no control characters"))
     if request.variables is not None and request.template is None:
         problems.append(("variables", "need a template"))
+    if request.notification_type == "EMAIL" and request.metadata is not None and "headers" in request.metadata:
+        _check_headers(request.metadata, problems)
+
+
+def _check_event(request: Request, problems: Problems) -> None:
+    """A webhook's own event: its type, and a payload instead of a text."""
+    for name, value in (("type", request.type), ("payload", request.payload)):
+        if value is not None and request.notification_type != "WEBHOOK":
+            problems.append((name, "is for WEBHOOK"))
+    if request.type is not None and not _EVENT_TYPE.fullmatch(request.type):
+        problems.append(("type", "must be 1 to 200 letters, digits and . _ : / -"))
+    if request.payload is not None and request.type is None:
+        problems.append(("type", "is required beside payload"))
+    if request.payload is not None and request.body is not None:
+        problems.append(("body", "must be left out when payload is given"))
+
+
+def _check_headers(metadata: dict[str, Any], problems: Problems) -> None:
+    try:
+        own_headers(metadata)
+    except Permanent as error:
+        problems.append(("metadata", str(error)))
 
 
 def _check_choices(request: Request, problems: Problems) -> None:
@@ -135,10 +136,18 @@ def _check_choices(request: Request, problems: Problems) -> None:
     if request.on_uncertain not in (None, "resend", "hold"):
         problems.append(("onUncertain", "must be resend or hold"))
     if request.order_key is not None and (
-        not 0 < len(request.order_key) <= MOST_ORDER_KEY or _CONTROL.search(request.order_key)
+        not 0 < len(request.order_key) <= MAX_ORDER_KEY or _CONTROL.search(request.order_key)
     ):
-        problems.append(("orderKey", f"must have 1 to {MOST_ORDER_KEY} characters and no control characters"))
+        problems.append(("orderKey", f"must have 1 to {MAX_ORDER_KEY} characters and no control characters"))
+    if request.reference is not None and (
+        not 0 < len(request.reference) <= MAX_REFERENCE or _CONTROL.search(request.reference)
+    ):
+        problems.append(("reference", f"must have 1 to {MAX_REFERENCE} characters and no control characters"))
+    _check_event(request, problems)
     _check_times(request, problems)
+    seconds = request.timeout_seconds
+    if seconds is not None and not 0 < seconds <= MAX_TIMEOUT_SECONDS:
+        problems.append(("timeoutSeconds", f"must be above 0 and at most {MAX_TIMEOUT_SECONDS}"))
 
 
 def _check_times(request: Request, problems: Problems) -> None:
@@ -151,33 +160,39 @@ def _check_times(request: Request, problems: Problems) -> None:
         problems.append(("expiresAt", "must be after sendAt"))
 
 
-def line_of(notification: Notification, order_key: str | None, slots_per_destination: int) -> tuple[str | None, int]:
+def line_of(notification: Notification, order_key: str | None, destinations: Destinations) -> tuple[str | None, int]:
     """(key, slots): in order with its order key, or within its destination's bulkhead, or on its own."""
     if order_key is not None:
         return f"order:{order_key}", 1
-    if notification.notification_type == "WEBHOOK":
-        return _destination(notification.recipient), slots_per_destination
-    return None, 1
+    return destinations.find(notification.notification_type, notification.recipient) or (None, 1)
 
 
-@lru_cache(maxsize=4096)
-def _destination(url: str) -> str:
-    """Whose server it is: scheme, host and port."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"[:200]
-
-
-def explain(document: Any) -> Problems:
-    """Which fields of a document have the wrong type or name, for a decoder that only tells the first."""
+def explain(document: Any, known_types: frozenset[str]) -> Problems:
+    """Every field of a document that is wrong, for a decoder that only tells the first."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(Request)}
     if not isinstance(document, dict):
         return [("", "must be a JSON object")]
     unknown = [(name, f"is not a field; there are: {', '.join(fields)}") for name in document if name not in fields]
-    return unknown + [
-        (name, why)
+    wrong = {
+        name: why
         for name, value in document.items()
         if name in fields and (why := _wrong_type(fields[name].type, value))
-    ]
+    }
+    readable = {name: value for name, value in document.items() if name in fields and name not in wrong}
+    others = problems_of(msgspec.convert(readable, Request), known_types)
+    return [*unknown, *wrong.items(), *((name, why) for name, why in others if name not in wrong)]
+
+
+_NAMES = tuple(f'"{field.encode_name}"'.encode() for field in msgspec.structs.fields(Request))
+
+
+def repeated_fields(body: bytes) -> Problems:
+    """Fields that stand in the document twice. A decoder takes the last one in silence."""
+    if all(body.count(name) < 2 for name in _NAMES):  # the usual case; a nested key of the same name is looked at below
+        return []
+    pairs: list[tuple[str, Any]] = json.loads(body, object_pairs_hook=list)
+    names = Counter(name for name, _ in pairs)
+    return [(name, "is given more than once") for name, number in names.items() if number > 1]
 
 
 def _wrong_type(expected: Any, value: Any) -> str | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ulak.spine.enqueue import Full, enqueue_rows
+from ulak.notify.reference import keep as keep_references
 from ulak.spine.job import Row
 from ulak.spine.query import Queries
-from ulak.spine.store import Line, Tx, Verb
+from ulak.spine.store import Tx, Verb, WriterQueue
+from ulak.spine.units.enqueue import Full, enqueue_rows
 
 sql = Queries(__package__)
 
@@ -22,6 +23,7 @@ class Once:
     hash: str
     row: Row
     lifetime_millis: int
+    reference: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +45,9 @@ def _accept(tx: Tx, items: list[Once]) -> list[Answer]:
     keys = sorted({item.key for item in items})
     tx.lock_keys([f"idempotency:{key}" for key in keys])
     since = tx.now - items[0].lifetime_millis
-    known = {key: (hash_, job) for key, hash_, job in tx.all(sql.find_idempotency, keys=keys, since=since)}
+    known = {key: (hash_, job) for key, hash_, job in tx.rows(sql.find_idempotency, keys=keys, since=since)}
     answers: list[Answer] = []
-    kept = []
+    kept, references = [], []
     for item in items:
         if item.key in known:
             hash_, job = known[item.key]
@@ -58,14 +60,17 @@ def _accept(tx: Tx, items: list[Once]) -> list[Answer]:
         known[item.key] = (item.hash, verdict[0])
         kept.append((item.key, item.hash, verdict[0], tx.now))
         answers.append(verdict[0])
+        if item.reference is not None:
+            references.append((item.reference, verdict[0]))
     if kept:
-        tx.many(sql.keep_idempotency, kept)
+        tx.insert_rows(sql.keep_idempotency, kept)
+    keep_references(tx, references)
     return answers
 
 
-ACCEPT_ONCE: Verb[Once, Answer] = Verb(Line.ENQUEUE, _accept)
+ACCEPT_ONCE: Verb[Once, Answer] = Verb(WriterQueue.ENQUEUE, _accept)
 
 
 def prune(tx: Tx, keep_millis: int) -> int:
     """Remove a slice of the keys that no longer count."""
-    return tx.run(sql.prune_idempotency, before=tx.now - keep_millis, n=PRUNE_SLICE)
+    return tx.execute(sql.prune_idempotency, before=tx.now - keep_millis, n=PRUNE_SLICE)

@@ -37,7 +37,7 @@ def mark_of(recipient: str) -> str:
 
 
 def add(tx: Tx, identifier: int, created_at: int, notification: Notification) -> None:
-    added = tx.run(
+    added = tx.execute(
         sql.add_to_inbox,
         id=identifier,
         recipient=notification.recipient,
@@ -65,26 +65,26 @@ def _item(row: tuple[Any, ...]) -> InboxItem:
 
 
 def items(tx: Tx, recipient: str, *, unread_only: bool, before: int, limit: int) -> list[InboxItem]:
-    rows = tx.all(sql.list_inbox, recipient=recipient, unread=int(unread_only), before=before, n=limit)
+    rows = tx.rows(sql.list_inbox, recipient=recipient, unread=int(unread_only), before=before, n=limit)
     return [_item(row) for row in rows]
 
 
 def item(tx: Tx, recipient: str, identifier: int) -> InboxItem | None:
-    row = tx.one(sql.read_inbox, recipient=recipient, id=identifier)
+    row = tx.row(sql.read_inbox, recipient=recipient, id=identifier)
     return None if row is None else _item(row)
 
 
 def unread(tx: Tx, recipient: str) -> int:
-    row = tx.one(sql.count_unread, recipient=recipient)
+    row = tx.row(sql.count_unread, recipient=recipient)
     return int(row[0]) if row else 0
 
 
 def prune(tx: Tx, keep_millis: int) -> int:
     """Remove a slice of what is too old; ids are ordered by time."""
     oldest = max(tx.now - keep_millis - EPOCH_MILLIS, 0) << 22
-    return tx.run(sql.prune_inbox, before=oldest, n=PRUNE_SLICE)
+    return tx.execute(sql.prune_inbox, before=oldest, n=PRUNE_SLICE)
 
 
 def mark_read(tx: Tx, recipient: str, identifier: int | None) -> int:
     """One item, or all of them; answers how many were unread before."""
-    return tx.run(sql.mark_read, recipient=recipient, id=identifier, now=tx.now)
+    return tx.execute(sql.mark_read, recipient=recipient, id=identifier, now=tx.now)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ulak.notify.model import KIND_PREFIX
-from ulak.spine.job import Word
+from ulak.spine.job import JobEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ def balance(tally: Mapping[tuple[str, str], int], live: Mapping[tuple[str, str],
         if kind.startswith(KIND_PREFIX):
             said[word] += number
     return Balance(
-        accepted=said[Word.ACCEPTED],
-        delivered=said[Word.DONE],
-        failed=said[Word.FAILED],
-        dead=said[Word.DEAD] - said[Word.REDRIVEN] - said[Word.FAILED] - said[Word.HELD],
-        held=said[Word.HELD],
-        cancelled=said[Word.CANCELLED],
-        expired=said[Word.EXPIRED],
+        accepted=said[JobEvent.ACCEPTED],
+        delivered=said[JobEvent.DONE],
+        failed=said[JobEvent.FAILED],
+        dead=said[JobEvent.DEAD] - said[JobEvent.REDRIVEN] - said[JobEvent.FAILED] - said[JobEvent.HELD],
+        held=said[JobEvent.HELD],
+        cancelled=said[JobEvent.CANCELLED],
+        expired=said[JobEvent.EXPIRED],
         waiting=sum(number for (kind, _), number in live.items() if kind.startswith(KIND_PREFIX)),
     )

@@ -14,14 +14,15 @@ from ulak.spine.job import Priority
 PRIORITIES = {level.name: int(level) for level in Priority}
 KIND_PREFIX = "notify."
 ALL_KINDS = (KIND_PREFIX, KIND_PREFIX + "~")  # from, to: the order of letters puts every type in between
-POOL = "notify"
 
 
 # Everything is optional for the decoder, so that one answer can name every field that is wrong.
 class Request(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     """A notification to send."""
 
-    notification_type: Annotated[str | None, Meta(description="EMAIL, SMS, PUSH, IN_APP or WEBHOOK. Needed.")] = None
+    notification_type: Annotated[
+        str | None, Meta(description="EMAIL, SMS, PUSH, IN_APP, WEBHOOK, WHATSAPP or SLACK. Needed.")
+    ] = None
     recipient: Annotated[
         str | None, Meta(description="Whom it is for: an address, a number, a device, a name or a URL. Needed.")
     ] = None
@@ -42,6 +43,19 @@ class Request(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     template: Annotated[str | None, Meta(description="The name of a template, instead of body and html.")] = None
     variables: Annotated[dict[str, Any] | None, Meta(description="What the template asks for.")] = None
     language: Annotated[str | None, Meta(description="Of the template: tr or en.")] = None
+    type: Annotated[str | None, Meta(description="Of a WEBHOOK: the event's type, like order.shipped.")] = None
+    payload: Annotated[
+        dict[str, Any] | None,
+        Meta(description="Of a WEBHOOK: your own JSON, posted as `data` beside its type."),
+    ] = None
+    reference: Annotated[str | None, Meta(description="Your own name for it, to find it by.")] = None
+    timeout_seconds: Annotated[
+        float | None, Meta(description="Longest time for one attempt; the channel's own limit if left out or longer.")
+    ] = None
+    target_meta: Annotated[
+        dict[str, Any] | None,
+        Meta(description="About the recipient's address: a browser's keys, a webhook's headers, a WhatsApp template."),
+    ] = None
 
 
 class Notification(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -54,6 +68,11 @@ class Notification(msgspec.Struct, rename="camel", omit_defaults=True):
     html: str | None = None
     metadata: dict[str, Any] = {}
     hold: bool = False
+    event_type: str | None = None
+    data: dict[str, Any] | None = None
+    expires_millis: int | None = None
+    timeout_seconds: float | None = None
+    target_meta: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         # Who gets it and what it says must not reach a log by accident.

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import accumulate
 from typing import Any
 
 import msgspec
 
-from ulak import ids
-from ulak.notify.model import ALL_KINDS, Notification, Status, status_of, type_of
-from ulak.spine.job import Entry, Priority, Record, Word
-from ulak.spine.jobs import to_record
-from ulak.spine.query import Queries, Query
+from ulak.channels.ssrf import normal_url
+from ulak.notify.model import KIND_PREFIX, Notification, Status, status_of, type_of
+from ulak.notify.reference import find_jobs
+from ulak.spine.job import Entry, JobEvent, Priority, Record
 from ulak.spine.store import Tx
-
-sql = Queries(__package__)
+from ulak.spine.units.dead_letters import Filter, find_ids
+from ulak.spine.units.records import FINISHED, LIVE, PAGE_BYTES, STATUSES, page_of_records, read_record
 
 NEWEST = 1 << 62
-PAGE_BYTES = 8 * 1024 * 1024  # of payloads; decoded, masked and written they need many times that
 SEARCH_PAGE = 500
 SEARCH_PAGES = 20
-Tables = list[tuple[Query, Query]]  # what lists a table's rows, and what tells only their ids and sizes
 _BURIED = frozenset({Status.FAILED, Status.DEAD, Status.HELD})
 _FINISHED = frozenset({Status.DELIVERED, Status.CANCELLED, Status.EXPIRED})
 # How an attempt is noted whose channel could not tell whether the message had arrived.
@@ -60,78 +57,79 @@ class Found:
 
 
 def read_view(tx: Tx, job: int) -> View | None:
-    rows = _rows(tx, [query for query, _ in _tables(None)], ALL_KINDS, job, job + 1, 1)
-    return _view(rows[0]) if rows else None
+    record = read_record(tx, job)
+    return None if record is None or not record.kind.startswith(KIND_PREFIX) else _view(tx, record)
 
 
 def find_views(tx: Tx, kinds: tuple[str, str], status: Status | None, before: int, limit: int) -> Found:
     """Newest first. Some statuses are decided here, so a filter may look through pages, but not for ever."""
-    tables, found, room = _tables(status), list[View](), PAGE_BYTES
-    page = limit if status is None else max(limit, SEARCH_PAGE)
+    states, found, free = _states(status), list[View](), PAGE_BYTES
+    number = limit if status is None else max(limit, SEARCH_PAGE)
     for _ in range(SEARCH_PAGES):
-        rows, more = _page(tx, tables, kinds, before, page, room)
-        kept = [(view, row) for view, row in zip(map(_view, rows), rows, strict=True) if status in (None, view.status)]
-        found += [view for view, _ in kept]
-        room -= sum(len(row[15] or b"") for _, row in kept)
-        if len(found) > limit or (len(found) == limit and more):
+        page = page_of_records(tx, kinds, states, before, number, free)
+        views = [_view(tx, record) for record in page.records]
+        found += [view for view in views if status in (None, view.status)]
+        free -= sum(size for view, size in zip(views, page.sizes, strict=True) if status in (None, view.status))
+        if len(found) > limit or (len(found) == limit and page.more):
             return Found(found[:limit], found[limit - 1].job)
-        if not more:
+        if not page.more:
             return Found(found, None)
-        before = rows[-1][0]
-        if found and (status is None or room <= 0):
+        before = views[-1].job
+        if found and (status is None or free <= 0):
             break
     return Found(found, before)
 
 
-def _page(
-    tx: Tx, tables: Tables, kinds: tuple[str, str], before: int, limit: int, room: int
-) -> tuple[list[tuple[Any, ...]], bool]:
-    """The next rows whose payloads fit into the room, one at least, and whether there may be more after them."""
-    low, high = kinds
-    weighed = [row for _, weigh in tables for row in tx.all(weigh, before=before, low=low, high=high, n=limit)]
-    sizes = sorted(weighed, reverse=True)[:limit]
-    if not sizes:
-        return [], False
-    fitting = max(sum(total <= room for total in accumulate(size for _, size in sizes)), 1)
-    least = sizes[fitting - 1][0]
-    rows = _rows(tx, [query for query, _ in tables], kinds, least, before, fitting)
-    return rows, len(sizes) == limit or fitting < len(sizes)
+def find_referenced(tx: Tx, reference: str, wanted: tuple[str | None, Status | None], before: int, limit: int) -> Found:
+    """Those of a reference, newest first."""
+    notification_type, status = wanted
+    jobs = find_jobs(tx, reference, before, limit)
+    views = [view for job in jobs if (view := read_view(tx, job)) is not None]
+    fitting = [
+        view for view in views if notification_type in (None, view.notification_type) and status in (None, view.status)
+    ]
+    return Found(fitting, jobs[-1] if len(jobs) == limit else None)
 
 
-def _tables(status: Status | None) -> Tables:
-    waiting = (sql.list_waiting, sql.weigh_waiting)
-    finished, buried = (sql.list_finished, sql.weigh_finished), (sql.list_buried, sql.weigh_buried)
+@dataclass(frozen=True, slots=True)
+class Letters:
+    """Dead letters to one endpoint out of a page of all; `after` continues."""
+
+    jobs: list[int]
+    after: int
+
+
+def find_letters_to(tx: Tx, url: str, wanted: Filter, after: int) -> Letters | None:
+    ids = find_ids(tx, wanted, after, SEARCH_PAGE)
+    if not ids:
+        return None
+    views = [view for job in ids if (view := read_view(tx, job)) is not None]
+    return Letters([view.job for view in views if normal_url(view.recipient) == url], ids[-1])
+
+
+def _states(status: Status | None) -> Collection[str]:
     if status is None:
-        return [waiting, finished, buried]
+        return STATUSES
     if status in _BURIED:
-        return [buried]
-    return [finished if status in _FINISHED else waiting]
+        return ("dead",)
+    return FINISHED if status in _FINISHED else LIVE
 
 
-def _rows(
-    tx: Tx, tables: list[Query], kinds: tuple[str, str], least: int, before: int, limit: int
-) -> list[tuple[Any, ...]]:
-    low, high = kinds
-    found = [row for query in tables for row in tx.all(query, least=least, before=before, low=low, high=high, n=limit)]
-    return sorted(found, key=lambda row: -row[0])[:limit]
-
-
-def _view(row: tuple[Any, ...]) -> View:
-    record = to_record(row[:16])
+def _view(tx: Tx, record: Record) -> View:
     kept = _kept(record)
     waits = record.status == "deferred"
     return View(
-        id=str(ids.to_uuid(record.id)),
+        id=tx.ids.to_text(record.id),
         job=record.id,
         notification_type=type_of(record.kind),
-        status=status_of(record.status, begun=len(record.timeline) > 1, error_class=row[16]),
+        status=status_of(record.status, begun=len(record.timeline) > 1, error_class=record.error_class),
         priority=Priority(record.priority).name,
         recipient=kept.recipient,
         subject=kept.subject,
         body=kept.body,
         metadata=kept.metadata,
         attempts=record.attempt,
-        uncertain_attempts=_uncertain_attempts(record, row[16]),
+        uncertain_attempts=_uncertain_attempts(record, record.error_class),
         created_at=record.accepted_at,
         send_at=record.due_at if waits else None,
         settled_at=record.settled_at,
@@ -144,10 +142,12 @@ def _view(row: tuple[Any, ...]) -> View:
 def _uncertain_attempts(record: Record, error_class: str | None) -> int:
     """At how many attempts it may have arrived: the process died, or the channel could not tell."""
     noted = sum(
-        entry.word == Word.UNCERTAIN or _UNCERTAIN in entry.detail.get("reason", "") for entry in record.timeline
+        entry.word == JobEvent.UNCERTAIN or _UNCERTAIN in entry.detail.get("reason", "") for entry in record.timeline
     )
     last = error_class in _UNCERTAIN_ENDS or (error_class is not None and _UNCERTAIN in str(record.detail))
-    told = len(record.timeline) > 1 and record.timeline[-2].word == Word.UNCERTAIN  # a death is noted before the end
+    told = (
+        len(record.timeline) > 1 and record.timeline[-2].word == JobEvent.UNCERTAIN
+    )  # a death is noted before the end
     return noted + (last and not told)
 
 

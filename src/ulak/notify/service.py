@@ -4,51 +4,63 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
-from ulak import codec, ids
-from ulak.clock import to_datetime, to_millis
+from ulak import codec
+from ulak.channels.endpoint import Endpoints, is_url
+from ulak.channels.message import NewMessage
+from ulak.channels.ssrf import normal_url
+from ulak.clock import maybe_datetime, to_datetime, to_millis
 from ulak.errors import Conflict, Error, IllegalTransition, Invalid, NotFound, TooLarge
-from ulak.notify import decide, inbox
-from ulak.notify.endpoint import Endpoints
+from ulak.ids import Ids, made_at
+from ulak.notify import attempts, decide, inbox
+from ulak.notify.attempts import EndpointAttempt
 from ulak.notify.idempotency import ACCEPT_ONCE, Mismatch, Once, Replayed
 from ulak.notify.model import ALL_KINDS, PRIORITIES, Accepted, Notification, Request, kind_of
-from ulak.notify.records import NEWEST, Found, View, find_views, read_view
+from ulak.notify.records import NEWEST, Found, View, find_letters_to, find_referenced, find_views, read_view
+from ulak.notify.reference import ACCEPT_REFERENCED, Referenced
 from ulak.notify.settings import NotifyOptions
-from ulak.notify.template import Rendered, Templates
-from ulak.spine.admission import Gate
-from ulak.spine.cancel import CANCEL
-from ulak.spine.dead_letters import REDRIVE
-from ulak.spine.enqueue import ENQUEUE_ONE
-from ulak.spine.form import MOST_PAYLOAD_BYTES, soon_enough
 from ulak.spine.job import READY, Row
-from ulak.spine.store import Store
+from ulak.spine.loops.gate import Gate
+from ulak.spine.room import Host
+from ulak.spine.store import Tx
+from ulak.spine.units.cancel import CANCEL
+from ulak.spine.units.dead_letters import REDRIVE, Filter
+from ulak.spine.units.enqueue import ENQUEUE_ONE, insert_owed
+from ulak.spine.validate import MAX_PAYLOAD_BYTES, soon_enough
+from ulak.templates.template import Rendered, Templates
 
 Verdicts = list[Accepted | Error]
 
 _decoder = msgspec.json.Decoder(Request)
+_LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _batch_decoder = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def decode_request(body: bytes) -> Request:
-    """A request from JSON; one Invalid names every field of a wrong type or name."""
+def decode_request(body: bytes, known_types: frozenset[str]) -> Request:
+    """A request from JSON; one Invalid names every field that is wrong."""
     try:
-        return _decoder.decode(body)
+        request = _decoder.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise _refusal(body, error) from None
+        raise _refusal(body, error, known_types) from None
+    if repeated := decide.repeated_fields(body):
+        raise decide.refusal(repeated)
+    return request
 
 
-def _refusal(body: bytes, error: Exception) -> Invalid:
+def _refusal(body: bytes, error: Exception, known_types: frozenset[str]) -> Invalid:
     try:
         document = codec.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return Invalid(f"the body is not JSON: {error}", fields=[("", "must be a JSON object")])
-    return decide.refusal(decide.explain(document))
+        why = "has half of a character in it (a lone surrogate)" if _LONE_SURROGATE.search(body) else str(error)
+        return Invalid(f"the body is not JSON: {why}", fields=[("", "must be a JSON object")])
+    return decide.refusal(decide.explain(document, known_types))
 
 
 def decode_batch(body: bytes, most: int) -> list[bytes]:
@@ -67,17 +79,24 @@ class Notify:
         options: NotifyOptions,
         templates: Templates,
         known_types: frozenset[str],
-        open_parts: Callable[[], tuple[Store, Gate]],
-        endpoints: Endpoints,
+        host: Host,
     ) -> None:
         self._options = options
         self._templates = templates
         self._known_types = known_types
         self._kinds = {name: kind_of(name) for name in known_types}
-        self._parts = open_parts
-        self.endpoints = endpoints
+        self._host = host
+
+    @property
+    def endpoints(self) -> Endpoints:
+        endpoints: Endpoints = self._host.channels.endpoints
+        return endpoints
 
     # Sending
+
+    def decode(self, body: bytes) -> Request:
+        """A request from JSON, as the HTTP door takes it; one Invalid names every field that is wrong."""
+        return decode_request(body, self._known_types)
 
     async def send(
         self,
@@ -96,6 +115,11 @@ class Notify:
         template: str | None = None,
         variables: dict[str, Any] | None = None,
         language: str | None = None,
+        timeout_seconds: float | None = None,
+        target_meta: dict[str, Any] | None = None,
+        type: str | None = None,  # noqa: A002 - the wire's own name
+        payload: dict[str, Any] | None = None,
+        reference: str | None = None,
         idempotency_key: str | None = None,
     ) -> UUID:
         """Accept a notification durably; answers its id."""
@@ -114,36 +138,80 @@ class Notify:
             template=template,
             variables=variables,
             language=language,
+            timeout_seconds=timeout_seconds,
+            target_meta=target_meta,
+            type=type,
+            payload=payload,
+            reference=reference,
         )
         accepted = await self.accept(request, idempotency_key)
         return UUID(accepted.id)
 
     async def accept(self, request: Request, idempotency_key: str | None = None, scope: str = "") -> Accepted:
-        store, gate = self._parts()
-        row = self._row(request, store)
+        gate = self._host.loops.gate
+        row = self._new_row(request)
         if idempotency_key is not None:
+            _check_key(idempotency_key)
             return await self._accept_once(gate, row, request, idempotency_key, scope)
-        await gate.by_policy(row.kind, ENQUEUE_ONE, row, 1)
-        return _accepted(row.id)
+        if request.reference is not None:
+            await gate.by_policy(row, ACCEPT_REFERENCED, Referenced(row, request.reference), 1)
+        else:
+            await gate.by_policy(row, ENQUEUE_ONE, row, 1)
+        return _accepted(self._host.store.ids, row.id)
 
-    async def accept_batch(self, requests: Sequence[bytes]) -> Verdicts:
-        """Each item on its own merits: a verdict per item, in order. They share commits."""
-        return await asyncio.gather(*(self._accept_one(body) for body in requests))
+    async def accept_batch(
+        self, requests: Sequence[bytes], idempotency_key: str | None = None, scope: str = ""
+    ) -> Verdicts:
+        """Each item on its own merits: a verdict per item, in order. They share commits.
 
-    async def _accept_one(self, body: bytes) -> Accepted | Error:
+        With a key, each item is accepted once under that key and its place in the batch.
+        """
+        if idempotency_key is not None:
+            _check_key(idempotency_key)
+        keys = [None if idempotency_key is None else f"{idempotency_key}\n{place}" for place in range(len(requests))]
+        return await asyncio.gather(
+            *(self._accept_one(body, key, scope) for body, key in zip(requests, keys, strict=True))
+        )
+
+    async def _accept_one(self, body: bytes, key: str | None, scope: str) -> Accepted | Error:
         try:
-            return await self.accept(decode_request(body))
+            request = self.decode(body)
+            if key is None:
+                return await self.accept(request)
+            return await self._accept_once(self._host.loops.gate, self._new_row(request), request, key, scope)
         except Error as error:
             return error
 
-    def _row(self, request: Request, store: Store) -> Row:
+    def post(self, tx: Tx, messages: Sequence[NewMessage]) -> list[int]:
+        """Notifications of another room's transaction: it owes them, so a bound does not refuse them."""
+        rows = [self._row_of(tx, message) for message in messages]
+        if rows:
+            insert_owed(tx, rows)
+        return [row.id for row in rows]
+
+    def check_message(self, message: NewMessage) -> None:
+        """Raise Invalid for a message that `post` would not take."""
+        decide.check(_request_of(message), self._known_types)
+
+    def _row_of(self, tx: Tx, message: NewMessage) -> Row:
+        request = _request_of(message)
         decide.check(request, self._known_types)
         notification = self._compose(request)
-        key, slots = decide.line_of(notification, request.order_key, self._options.slots_per_destination)
+        row = self._row(request, notification, tx.ids.take(tx.now), tx.now)
+        return row._replace(continuation=message.continuation)
+
+    def _new_row(self, request: Request) -> Row:
+        decide.check(request, self._known_types)
+        store = self._host.store
+        now = store.clock.now()
+        return self._row(request, self._compose(request), store.ids.take(now), now)
+
+    def _row(self, request: Request, notification: Notification, identifier: int, now: int) -> Row:
+        key, slots = decide.line_of(notification, request.order_key, self._options.destinations)
         payload = codec.encode(notification)
-        if len(payload) > MOST_PAYLOAD_BYTES:
+        if len(payload) > MAX_PAYLOAD_BYTES:
             raise TooLarge(
-                f"the notification is larger than {MOST_PAYLOAD_BYTES // 1024} KiB with its template rendered; "
+                f"the notification is larger than {MAX_PAYLOAD_BYTES // 1024} KiB with its template rendered; "
                 "shorten it, or keep large parts elsewhere and send a link"
             )
         try:
@@ -152,10 +220,9 @@ class Notify:
             raise Invalid(
                 f"the notification can't be kept: {error}", fields=[("metadata", f"can't be kept: {error}")]
             ) from error
-        now = store.clock.now()
         # In the order of its fields: by name it takes twice as long, and every notification comes through here.
         return Row(
-            store.ids.take(now),
+            identifier,
             self._kinds[notification.notification_type],
             key,
             slots,
@@ -186,6 +253,11 @@ class Notify:
             html,
             request.metadata or {},
             hold=request.on_uncertain == "hold",
+            expires_millis=None if request.expires_at is None else to_millis(request.expires_at),
+            timeout_seconds=request.timeout_seconds,
+            target_meta=request.target_meta or {},
+            event_type=request.type,
+            data=request.payload,
         )
 
     def _render(self, request: Request, template: str) -> Rendered:
@@ -195,25 +267,21 @@ class Notify:
             raise Invalid(str(error), fields=[("template", "is not known")]) from None
 
     async def _accept_once(self, gate: Gate, row: Row, request: Request, key: str, scope: str) -> Accepted:
-        if not 0 < len(key) <= 255:
-            why = "must have 1 to 255 characters"
-            raise Invalid(f"Idempotency-Key {why}", fields=[("Idempotency-Key", why)])
         digest = hashlib.sha256(codec.encode(request)).hexdigest()
         mark = hashlib.sha256(f"{scope}\n{key}".encode()).hexdigest()
-        once = Once(mark, digest, row, self._options.idempotency_millis)
-        answer: int | Replayed | Mismatch = await gate.by_policy(row.kind, ACCEPT_ONCE, once, 1)
+        once = Once(mark, digest, row, self._options.idempotency_millis, request.reference)
+        answer: int | Replayed | Mismatch = await gate.by_policy(row, ACCEPT_ONCE, once, 1)
         if isinstance(answer, Mismatch):
             raise Conflict(
                 "this Idempotency-Key was used before with another body; use a new key for a new notification"
             )
-        return _accepted(answer.job if isinstance(answer, Replayed) else answer)
+        return _accepted(self._host.store.ids, answer.job if isinstance(answer, Replayed) else answer)
 
     # Looking
 
     async def get(self, identifier: UUID | str) -> View:
-        store, _ = self._parts()
-        job = _job_of(identifier)
-        view = None if job is None else await store.read(read_view, job)
+        job = self._host.store.ids.from_uuid(identifier)
+        view = None if job is None else await self._host.store.read(read_view, job)
         if view is None:
             raise NotFound(f"no notification {identifier}; it was never accepted here, or its history was pruned")
         return view
@@ -223,28 +291,39 @@ class Notify:
         *,
         status: str | None = None,
         notification_type: str | None = None,
+        reference: str | None = None,
         before: UUID | str | None = None,
         limit: int = 50,
     ) -> list[View]:
         """Newest first; `before` is the last id of the page above. Large ones make it shorter than `limit`."""
-        found = await self.page(status=status, notification_type=notification_type, before=before, limit=limit)
+        found = await self.page(
+            status=status, notification_type=notification_type, reference=reference, before=before, limit=limit
+        )
         return found.views
 
     async def page(
-        self, *, status: str | None, notification_type: str | None, before: UUID | str | None, limit: int
+        self,
+        *,
+        status: str | None,
+        notification_type: str | None,
+        before: UUID | str | None,
+        limit: int,
+        reference: str | None = None,
     ) -> Found:
         """A list that can be continued, even where a filter left a page short."""
         if not 1 <= limit <= 500:
             raise Invalid(f"limit {limit} is out of range; use 1 to 500", fields=[("limit", "must be 1 to 500")])
-        start = NEWEST if before is None else _job_of(before)
+        start = NEWEST if before is None else self._host.store.ids.from_uuid(before)
         if start is None:
             raise Invalid(
                 "before is not an id of a notification",
                 fields=[("before", "must be an id of a notification, as nextBefore gives it")],
             )
-        store, _ = self._parts()
+        if reference is not None:
+            wanted = (notification_type, decide.known_status(status))
+            return await self._host.store.read(find_referenced, reference, wanted, start, limit)
         kinds = ALL_KINDS if notification_type is None else (self._kind(notification_type),) * 2
-        return await store.read(find_views, kinds, decide.known_status(status), start, limit)
+        return await self._host.store.read(find_views, kinds, decide.known_status(status), start, limit)
 
     def _kind(self, notification_type: str) -> str:
         if notification_type not in self._known_types:
@@ -258,8 +337,7 @@ class Notify:
     async def cancel(self, identifier: UUID | str) -> str:
         """CANCELLED at once while it waits, CANCELLING while it is being sent."""
         view = await self.get(identifier)
-        store, _ = self._parts()
-        verdict = await store.submit(CANCEL, view.job)
+        verdict = await self._host.store.submit(CANCEL, view.job)
         if verdict == "finished":
             raise IllegalTransition(f"notification {identifier} is {view.status} already; there is nothing to cancel")
         return verdict.upper()
@@ -267,40 +345,80 @@ class Notify:
     async def resend(self, identifier: UUID | str) -> None:
         """Send a dead letter (FAILED, DEAD or HELD) again: same id, same idempotency key, fresh attempts."""
         view = await self.get(identifier)
-        store, _ = self._parts()
-        if not await store.submit(REDRIVE, [view.job]):
+        if not await self._host.store.submit(REDRIVE, [view.job]):
             raise IllegalTransition(
                 f"notification {identifier} is {view.status}; only FAILED, DEAD or HELD can be sent again"
             )
+
+    # Webhook endpoints
+
+    async def attempts(self, url: str, *, before: int | None = None, limit: int = 50) -> Sequence[EndpointAttempt]:
+        """What an endpoint was sent and what it answered, newest first."""
+        _check_url(url)
+        return await self._host.store.read(attempts.find, url, before or attempts.NEWEST, min(max(limit, 1), 500))
+
+    async def test_endpoint(self, url: str) -> Accepted:
+        """Send a test event, signed as any other."""
+        request = Request("WEBHOOK", url, type="ulak.test", payload={"message": "This is a test event."})
+        return await self.accept(request)
+
+    async def replay(self, url: str, since: datetime) -> int:
+        """Send what failed to reach an endpoint since then again; returns how many went."""
+        _check_url(url)
+        wanted, after, number = Filter(kind=kind_of("WEBHOOK"), died_after=since), 0, 0
+        while found := await self._host.store.read(find_letters_to, normal_url(url), wanted, after):
+            after = found.after
+            redriven = await self._host.store.submit(REDRIVE, found.jobs)
+            number += len(redriven)
+        return number
 
     # The inbox of IN_APP
 
     async def inbox(
         self, recipient: str, *, unread_only: bool = False, before: int | None = None, limit: int = 50
     ) -> Sequence[inbox.InboxItem]:
-        store, _ = self._parts()
-        return await store.read(
+        return await self._host.store.read(
             inbox.items, recipient, unread_only=unread_only, before=before or (1 << 62), limit=min(max(limit, 1), 500)
         )
 
     async def unread(self, recipient: str) -> int:
-        store, _ = self._parts()
-        return await store.read(inbox.unread, recipient)
+        return await self._host.store.read(inbox.unread, recipient)
 
     async def mark_read(self, recipient: str, identifier: UUID | str | None = None) -> int:
-        store, _ = self._parts()
-        job = None if identifier is None else _job_of(identifier)
+        job = None if identifier is None else self._host.store.ids.from_uuid(identifier)
         if identifier is not None and job is None:
             raise NotFound(f"no notification {identifier} in this inbox")
-        return await store.write(inbox.mark_read, recipient, job)
+        return await self._host.store.write(inbox.mark_read, recipient, job)
 
 
-def _accepted(job: int) -> Accepted:
-    return Accepted(id=ids.to_text(job), submitted_at=to_datetime(ids.made_at(job)))
+def _check_url(url: str) -> None:
+    if not is_url(url):
+        why = "must be an http or https URL without a user name or password"
+        raise Invalid(f"the endpoint's url {why}", fields=[("url", why)])
 
 
-def _job_of(identifier: UUID | str) -> int | None:
-    try:
-        return ids.from_uuid(identifier if isinstance(identifier, UUID) else UUID(identifier))
-    except ValueError:
-        return None
+def _check_key(key: str) -> None:
+    if not 0 < len(key) <= 255:
+        why = "must have 1 to 255 characters"
+        raise Invalid(f"Idempotency-Key {why}", fields=[("Idempotency-Key", why)])
+
+
+def _request_of(message: NewMessage) -> Request:
+    return Request(
+        notification_type=message.notification_type,
+        recipient=message.recipient,
+        subject=message.subject,
+        body=message.body,
+        priority=message.priority,
+        metadata=message.metadata,
+        expires_at=maybe_datetime(message.expires_at),
+        template=message.template,
+        variables=message.variables,
+        language=message.language,
+        timeout_seconds=message.timeout_seconds,
+        target_meta=message.target_meta,
+    )
+
+
+def _accepted(ids: Ids, job: int) -> Accepted:
+    return Accepted(id=ids.to_text(job), submitted_at=to_datetime(made_at(job)))

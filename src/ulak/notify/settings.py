@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ulak.channels.destination import Destinations
 from ulak.settings import Settings
 
 _HOUR_MILLIS = 3_600_000
@@ -13,12 +14,14 @@ _HOUR_MILLIS = 3_600_000
 class NotifyOptions:
     idempotency_millis: int
     inbox_millis: int
-    slots_per_destination: int
+    history_millis: int
+    destinations: Destinations
 
     @classmethod
     def of(cls, settings: Settings) -> NotifyOptions:
         return cls(
             round(settings.notify.idempotency_hours * _HOUR_MILLIS),
             round(settings.notify.inbox_days * 24 * _HOUR_MILLIS),
-            settings.channels.webhook.slots_per_destination,
+            round(settings.spine.history_days * 24 * _HOUR_MILLIS),
+            Destinations(settings),
         )

@@ -5,19 +5,37 @@ A leaf: it imports no room, and a room imports only its own section.
 
 from __future__ import annotations
 
-from ulak.settings.channels import Channels, Delivery, Email, InApp, Push, Sms, Webhook
+from ulak.settings.bus import Bus, Kafka, Route
+from ulak.settings.changes import Announcement, Changes, ListSource, Rule
+from ulak.settings.channels import (
+    Apprise,
+    Channels,
+    Delivery,
+    Email,
+    InApp,
+    Provider,
+    Push,
+    Slack,
+    Sms,
+    Webhook,
+    Whatsapp,
+)
 from ulak.settings.client import Client
 from ulak.settings.compute import Compute
 from ulak.settings.http import Http
-from ulak.settings.loader import Loaded, load
+from ulak.settings.loader import LoadedSettings, load
 from ulak.settings.log import Log
 from ulak.settings.notify import Notify
-from ulak.settings.section import Section
+from ulak.settings.section import Section, also
 from ulak.settings.spine import Spine
 from ulak.settings.tree import Settings
 from ulak.settings.worker import Worker
 
 __all__ = [
+    "Announcement",
+    "Apprise",
+    "Bus",
+    "Changes",
     "Channels",
     "Client",
     "Compute",
@@ -25,15 +43,23 @@ __all__ = [
     "Email",
     "Http",
     "InApp",
-    "Loaded",
+    "Kafka",
+    "ListSource",
+    "LoadedSettings",
     "Log",
     "Notify",
+    "Provider",
     "Push",
+    "Route",
+    "Rule",
     "Section",
     "Settings",
+    "Slack",
     "Sms",
     "Spine",
     "Webhook",
+    "Whatsapp",
     "Worker",
+    "also",
     "load",
 ]

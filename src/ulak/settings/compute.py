@@ -17,7 +17,9 @@ class Compute(Section):
     ray_address: str = Field(
         "", max_length=1000, description="A Ray cluster to run on (auto, or its address); empty is this machine."
     )
-    capacity: int = Field(100_000, ge=1, le=1_000_000_000, description="Most unfinished durable tasks.")
+    capacity: int = Field(
+        100_000, ge=1, le=1_000_000_000, description="Most active durable tasks of each class: ready or running."
+    )
     timeout_seconds: float = Field(3600, gt=0, le=604_800, description="Longest time for one run of a task.")
     recycle_tasks: int = Field(
         0, ge=0, le=1_000_000_000, description="Replace a worker after so many tasks; 0 is never."

@@ -34,7 +34,18 @@ def shown(value: Any) -> str:
     """A value as people may see it: secrets hidden, passwords in addresses too."""
     if isinstance(value, SecretStr):
         return "**********" if value.get_secret_value() else '""'
-    return json.dumps(mask_url(value) if isinstance(value, str) else value, ensure_ascii=False)
+    return json.dumps(_masked(value), ensure_ascii=False)
+
+
+def _masked(value: Any) -> Any:
+    """Also in lists of tables."""
+    if isinstance(value, BaseModel):
+        return {name: _masked(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, list | tuple):
+        return [_masked(one) for one in value]
+    if isinstance(value, SecretStr):
+        return "**********" if value.get_secret_value() else ""
+    return mask_url(value) if isinstance(value, str) else value
 
 
 def default_toml() -> str:
@@ -47,7 +58,15 @@ def reference() -> str:
 
 def _toml_section(name: str, model: type[BaseModel]) -> str:
     head = f"# {_summary(model)}\n" + (f"[{name}]\n" if name else "")
-    return head + "".join(_toml_key(key) for key in own_keys(name, model))
+    return head + "".join(_toml_key(key) + _toml_table(key) for key in own_keys(name, model))
+
+
+def _toml_table(key: Key) -> str:
+    """The form of a list of tables, which its default does not show."""
+    if key.table is None:
+        return ""
+    inner = [f"#   {one.name} = {_default(one)}  ({one.field.description})" for one in own_keys("", key.table)]
+    return "\n".join([f"# Instead, as many tables as you like:\n#   [[{key.name}]]", *inner, ""])
 
 
 def _toml_key(key: Key) -> str:
@@ -58,13 +77,24 @@ def _toml_key(key: Key) -> str:
 
 
 def _page_section(name: str, model: type[BaseModel]) -> str:
-    rows = [
-        f"| `{key.name}` | `{_default(key)}` | {_bounds(key)} | {key.field.description} |"
-        for key in own_keys(name, model)
-    ]
+    own = own_keys(name, model)
     title = f"## {name or 'top level'}\n\n{_summary(model)}\n"
-    table = ["| key | default | values | what it does |", "|---|---|---|---|", *rows] if rows else []
-    return "\n".join([title, *table, ""])
+    tables = [_page_table(key, key.table) for key in own if key.table]
+    return "\n".join([title, *_page_rows(own), "", *tables])
+
+
+def _page_table(key: Key, model: type[BaseModel]) -> str:
+    return "\n".join([f"### [[{key.name}]]\n\n{_summary(model)}\n", *_page_rows(own_keys("", model)), ""])
+
+
+def _page_rows(keys: list[Key]) -> list[str]:
+    rows = [f"| `{key.name}` | `{_default(key)}` | {_bounds(key)} | {_described(key)} |" for key in keys]
+    return ["| key | default | values | what it does |", "|---|---|---|---|", *rows] if rows else []
+
+
+def _described(key: Key) -> str:
+    names = " and ".join(f"`{name}`" for name in key.also)
+    return f"{key.field.description} Also {names} in the environment." if names else f"{key.field.description}"
 
 
 def _summary(model: type[BaseModel]) -> str:
@@ -73,6 +103,8 @@ def _summary(model: type[BaseModel]) -> str:
 
 def _default(key: Key) -> str:
     default = key.field.default
+    if key.field.is_required():
+        return "needed"
     return '""' if isinstance(default, SecretStr) else shown(default)
 
 

@@ -21,6 +21,11 @@ class Http(Section):
         "since all its requests come from loopback.",
     )
     port: int = Field(8025, ge=0, le=65535, description="Port to listen on; 0 lets the system choose one.")
+    public_url: str = Field(
+        "",
+        pattern=r"^(https?://[^\s/?#]+(/[^\s?#]*[^\s/?#])?)?$",
+        description="Where people reach this door, for links that they are sent; empty is its own address.",
+    )
     max_body_bytes: int = Field(
         1_048_576, ge=1024, le=1_073_741_824, description="A request with a larger body is answered with 413."
     )

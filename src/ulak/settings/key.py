@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
@@ -23,8 +23,21 @@ class Key:
         return env_of(self.name)
 
     @property
+    def also(self) -> tuple[str, ...]:
+        """Foreign environment names that set it; see `section.also`."""
+        extra = self.field.json_schema_extra
+        names = extra.get("also") if isinstance(extra, dict) else None
+        return tuple(map(str, names)) if isinstance(names, list) else ()
+
+    @property
     def secret(self) -> bool:
         return self.field.annotation is SecretStr
+
+    @property
+    def table(self) -> type[BaseModel] | None:
+        """Of a list of tables, `[[changes.registry]]`: what each of them is."""
+        inner = get_args(self.field.annotation)
+        return inner[0] if len(inner) == 2 and inner[1] is ... and _is_model(inner[0]) else None
 
 
 def env_of(name: str) -> str:
@@ -91,7 +104,11 @@ def value_at(settings: BaseModel, name: str) -> Any:
 
 
 def _is_section(field: FieldInfo) -> bool:
-    return isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+    return _is_model(field.annotation)
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def _join(prefix: str, part: str) -> str:

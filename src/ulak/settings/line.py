@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]")
+_LIST = re.compile(r"\s*\[\[\s*([^\[\]]+?)\s*\]\]")
 _PAIR = re.compile(r"\s*([A-Za-z0-9_.\"' -]+?)\s*=")
 
 
@@ -13,7 +14,10 @@ def lines_of(text: str) -> dict[str, int]:
     found: dict[str, int] = {}
     table = ""
     for number, line in enumerate(text.splitlines(), start=1):
-        if header := _TABLE.match(line):
+        if header := _LIST.match(line):  # the keys of its tables have no names of their own
+            found.setdefault(_bare(header[1]), number)
+            table = f"{_bare(header[1])}[]."
+        elif header := _TABLE.match(line):
             table = f"{_bare(header[1])}."
         elif pair := _PAIR.match(line):
             found.setdefault(table + _bare(pair[1]), number)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource
 
 from ulak.errors import Misconfigured, NotFound
 from ulak.masking import mask_text, mask_url
-from ulak.settings.key import ENV_PREFIX, Key, env_of, flatten, keys, name_of, nearest, nest, sections
+from ulak.settings.key import ENV_PREFIX, Key, env_of, flatten, keys, name_of, nearest, nest, own_keys, sections
 from ulak.settings.line import lines_of
 from ulak.settings.tree import Settings
 
@@ -26,7 +26,7 @@ _SECTIONS = {name for name, _ in sections(Settings) if name}
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSettings:
     settings: Settings
     _origins: Mapping[str, str] = field(repr=False)
 
@@ -51,23 +51,25 @@ def load(
     config_path: str | Path | None = None,
     env: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
-) -> Loaded:
-    """Settings from file < environment < overrides (`{"http.port": 9000}`; None means not given)."""
+) -> LoadedSettings:
+    """Settings from file < foreign environment < environment < overrides (`{"http.port": 9000}`; None: not given)."""
     environment = os.environ if env is None else env
     layers = [
         _from_file(config_path or environment.get(CONFIG_VARIABLE)),
+        _from_foreign(environment),
         _from_environment(environment),
         _from_overrides(overrides or {}),
     ]
-    if problems := [problem for layer in layers for problem in layer.problems()]:
-        raise Misconfigured("\n".join(problems))
+    problems = [problem for layer in layers for problem in layer.problems()]
     origins = {name: origin for layer in layers for name, origin in layer.origins.items()}
+    known = {name: value for layer in layers for name, value in layer.values.items() if name in _KEYS}
     try:
-        return Loaded(
-            Settings(**nest({name: layer.values[name] for layer in layers for name in layer.values})), origins
-        )
+        settings = Settings(**nest(known))
     except ValidationError as error:
-        raise Misconfigured("\n".join(_problem(details, origins) for details in error.errors())) from None
+        problems += [_problem(details, origins) for details in error.errors()]
+    if problems:
+        raise Misconfigured("\n".join(problems))
+    return LoadedSettings(settings, origins)
 
 
 def _from_file(given: str | Path | None) -> _Layer:
@@ -89,9 +91,22 @@ def _from_file(given: str | Path | None) -> _Layer:
 def _from_environment(environment: Mapping[str, str]) -> _Layer:
     ours = {name.upper(): value for name, value in environment.items() if name.upper().startswith(ENV_PREFIX)}
     ours.pop(CONFIG_VARIABLE, None)
+    values = _parsed({name_of(name): value for name, value in ours.items() if name_of(name) in _KEYS})
+    return _Layer(values, {name_of(name): f"env {name}" for name in ours}, env_of)
+
+
+def _from_foreign(environment: Mapping[str, str]) -> _Layer:
+    """Names that the environment of an older system has; capitals don't count, as they did not there."""
+    meant = [(name.upper(), key.name) for key in _KEYS.values() for name in key.also]
+    given = {key: name for name in environment for foreign, key in meant if name.upper() == foreign}
+    values = _parsed({key: environment[name] for key, name in given.items()})
+    return _Layer(values, {key: f"env {name}" for key, name in given.items()})
+
+
+def _parsed(texts: Mapping[str, str]) -> dict[str, Any]:
     source = EnvSettingsSource(Settings)
-    source.env_vars = {name.lower(): value for name, value in ours.items() if name_of(name) in _KEYS}
-    return _Layer(flatten(source()), {name_of(name): f"env {name}" for name in ours}, env_of)
+    source.env_vars = {env_of(name).lower(): text for name, text in texts.items()}
+    return flatten(source())
 
 
 def _from_overrides(overrides: Mapping[str, Any]) -> _Layer:
@@ -111,8 +126,26 @@ def _unknown(name: str, spell: Callable[[str], str] = str) -> str:
 def _problem(details: ErrorDetails, origins: Mapping[str, str]) -> str:
     path = [str(part) for part in details["loc"]]
     name = next((name for end in range(len(path), 0, -1) if (name := ".".join(path[:end])) in _KEYS), ".".join(path))
-    reason = details["msg"].removeprefix("Value error, ")
-    return f"{origins.get(name, 'settings')}: {name}{_given(_KEYS.get(name), details['input'])}: {reason}"
+    key = _KEYS.get(name)
+    table = None if key is None else key.table
+    inside = path[name.count(".") + 1 :]  # of a list of tables: which one, and its key
+    if table is not None and len(inside) > 1:
+        key = _keys_in(table).get(inside[1])
+    reason = _unknown_in(inside[1:], table) if details["type"] == "extra_forbidden" else details["msg"]
+    place = name + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in inside)
+    given = _given(key, details["input"])
+    return f"{origins.get(name, 'settings')}: {place}{given}: {reason.removeprefix('Value error, ')}"
+
+
+def _unknown_in(path: list[str], table: type[BaseModel] | None) -> str:
+    meant = nearest(".".join(path), _keys_in(table))
+    return (
+        f"unknown key; did you mean {meant}?" if meant else "unknown key; the reference page of the settings lists all"
+    )
+
+
+def _keys_in(table: type[BaseModel] | None) -> dict[str, Key]:
+    return {} if table is None else {key.name: key for key in own_keys("", table)}
 
 
 def _given(key: Key | None, value: Any) -> str:

@@ -6,17 +6,23 @@ from typing import Literal
 
 from pydantic import Field
 
-from ulak.settings.section import Section
+from ulak.settings.section import Section, also
 
 
 class Notify(Section):
     """Accepting notifications and delivering them."""
 
-    capacity: int = Field(1000, ge=1, le=1_000_000_000, description="Most notifications that wait for delivery.")
+    capacity: int = Field(
+        1000,
+        ge=1,
+        le=1_000_000_000,
+        description="Most active notifications of each type: ready or being delivered; what is put off is not one.",
+        json_schema_extra=also("NOTIFICATION_QUEUE_CAPACITY"),
+    )
     admission: Literal["block", "reject", "wait"] = Field(
-        "block",
-        description="At the bound, a producer waits for a free place (block), is refused at once (reject), "
-        "or waits up to wait_seconds and is then refused (wait).",
+        "wait",
+        description="At the bound, a producer waits up to wait_seconds and is then refused (wait), is refused at once "
+        "(reject), or waits without limit (block; over HTTP 30 seconds).",
     )
     wait_seconds: float = Field(5, ge=0, le=3600, description='Longest wait for a free place with admission = "wait".')
     idempotency_hours: float = Field(

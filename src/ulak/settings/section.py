@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
+from pydantic.config import JsonDict
 
 
 class Section(BaseModel):
     # Defaults are checked too, so a wrong bound shows up when the section is first made and not at a user's.
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+def also(*names: str) -> JsonDict:
+    """For `Field(json_schema_extra=also("QUEUE_CAPACITY"))`: foreign variables that set it where ULAK_* does not."""
+    return {"also": list(names)}

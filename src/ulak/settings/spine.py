@@ -12,7 +12,12 @@ from ulak.settings.section import Section
 class Spine(Section):
     """Jobs of every kind. A kind may have its own bound and retry policy; these hold where it has none."""
 
-    capacity: int = Field(1_000_000, ge=1, le=1_000_000_000, description="Most unfinished jobs of one kind.")
+    capacity: int = Field(
+        1_000_000,
+        ge=1,
+        le=1_000_000_000,
+        description="Most live jobs of one kind, those that are put off or stand in line included.",
+    )
     lease_seconds: float = Field(
         15, ge=1, le=3600, description="A process that is silent for this long loses its claimed jobs to others."
     )
@@ -26,6 +31,9 @@ class Spine(Section):
     )
     history_days: float = Field(7, gt=0, le=3650, description="How long finished jobs can be looked up.")
     events_days: float = Field(7, gt=0, le=3650, description="How long events can be read.")
+    followed_days: float = Field(
+        30, gt=0, le=3650, description="How long events are kept for a follower that is behind; then it loses some."
+    )
     dead_days: float = Field(30, gt=0, le=3650, description="How long dead letters wait for a person.")
     min_free_mb: int = Field(64, ge=0, le=1_048_576, description="With less free disk than this, new work is refused.")
     ballast_mb: int = Field(

@@ -8,9 +8,14 @@ from typing import ClassVar
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from ulak.settings.actions import Actions
+from ulak.settings.bus import Bus
+from ulak.settings.changes import Changes
 from ulak.settings.channels import Channels
 from ulak.settings.client import Client
 from ulak.settings.compute import Compute
+from ulak.settings.console import Console
+from ulak.settings.dispatch import Dispatch
 from ulak.settings.http import Http
 from ulak.settings.log import Log
 from ulak.settings.notify import Notify
@@ -42,6 +47,11 @@ class Settings(BaseSettings):
     notify: Notify = Notify()
     channels: Channels = Channels()
     compute: Compute = Compute()
+    bus: Bus = Bus()
+    actions: Actions = Actions()
+    dispatch: Dispatch = Dispatch()
+    changes: Changes = Changes()
+    console: Console = Console()
     log: Log = Log()
 
     @field_validator("store")

@@ -1,1 +1,1 @@
-"""The spine: jobs, timers, events and outcomes that every room stands on."""
+"""The spine: jobs, timers, events and outcomes that every capacity stands on."""

@@ -12,9 +12,9 @@ from typing import Literal
 
 from ulak.clock import to_datetime
 from ulak.errors import Invalid
-from ulak.spine.form import is_number
 from ulak.spine.query import Queries
-from ulak.spine.store import Tx
+from ulak.spine.store import Store, Tx
+from ulak.spine.validate import is_number
 
 sql = Queries(__package__)
 
@@ -28,6 +28,8 @@ TRIAL_MILLIS = 30_000
 TRIAL_PAUSE_MILLIS = 1000
 
 EVER_MILLIS = 1 << 60
+
+PAGE = 500  # of jobs that one transaction makes due: all at once, a hundred thousand would hold up everybody
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,9 @@ class Breakers:
             self.changed.append(Breaker(destination))
         return found is not None
 
+    def is_stopping(self, destination: str) -> bool:
+        return destination in self._stopping
+
     def stopping(self) -> list[Breaker]:
         return list(self._stopping.values())
 
@@ -175,9 +180,9 @@ def save_breakers(tx: Tx, changed: list[Breaker]) -> None:
     for breaker in changed:
         tx.emit(f"breaker.{breaker.state}", 0, breaker.destination, [breaker.failures, breaker.until_millis])
         if breaker.state == "closed":
-            tx.run(sql.delete_breaker, destination=breaker.destination)
+            tx.execute(sql.delete_breaker, destination=breaker.destination)
         else:
-            tx.run(
+            tx.execute(
                 sql.save_breaker,
                 destination=breaker.destination,
                 state=breaker.state,
@@ -188,21 +193,27 @@ def save_breakers(tx: Tx, changed: list[Breaker]) -> None:
 
 
 def reset_breakers(tx: Tx, destinations: list[str]) -> None:
-    """Close them by hand: what was put off there and has its turn is tried at once, a retry as well."""
-    hasten(tx, destinations)
+    """Close them by hand."""
     save_breakers(tx, [Breaker(destination) for destination in destinations])
 
 
-def hasten(tx: Tx, destinations: list[str], within_millis: int = EVER_MILLIS) -> None:
-    """Jobs that hold a slot of a destination, and would be due within this time, are due now."""
-    tx.lock_keys(sorted(destinations))
-    for destination in destinations:
-        if tx.run(sql.hasten_jobs, key=destination, until=tx.now + within_millis, now=tx.now):
-            tx.wake_at(tx.now)
+def hasten(tx: Tx, destination: str, within_millis: int = EVER_MILLIS) -> int:
+    """A page of jobs that were tried at a destination, and would be due again within this time, is due now."""
+    tx.lock_keys([destination])
+    number = tx.execute(sql.hasten_jobs, key=destination, until=tx.now + within_millis, now=tx.now, n=PAGE)
+    if number:
+        tx.wake_at(tx.now)
+    return number
+
+
+async def hasten_all(store: Store, destination: str, within_millis: int = EVER_MILLIS) -> None:
+    """What was put off there is tried at once, retries as well; what is scheduled keeps its time."""
+    while await store.write(hasten, destination, within_millis) == PAGE:
+        pass
 
 
 def load_breakers(tx: Tx) -> list[Breaker]:
     return [
         Breaker(destination, state, failures, 1, until_at)
-        for destination, state, failures, until_at in tx.all(sql.list_breakers)
+        for destination, state, failures, until_at in tx.rows(sql.list_breakers)
     ]

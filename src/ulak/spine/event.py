@@ -55,7 +55,7 @@ class Reset(NamedTuple):
         return self.newest if self.reason == "ahead" else self.oldest - 1
 
 
-def told(word: str, rows: Iterable[Any], data: str) -> list[Event]:
+def events_for(word: str, rows: Iterable[Any], data: str) -> list[Event]:
     """The same word of many jobs. Neighbours that agree on their kind and on the named attribute share an entry."""
     together = groupby(rows, attrgetter("kind", data))
     return [(word, list(map(_id, alike)), kind, value) for (kind, value), alike in together]
@@ -75,7 +75,7 @@ def _of_block(body: bytes) -> Iterable[tuple[str, int, str, Any]]:
 def read_events(tx: Tx, after: int, limit: int) -> list[EventRecord]:
     """Events with a sequence number above `after`, in commit order."""
     found: list[EventRecord] = []
-    for first, _, millis, body in tx.all(sql.read_blocks, after=after + 1, n=BLOCKS_PER_READ):
+    for first, _, millis, body in tx.rows(sql.read_blocks, after=after + 1, n=BLOCKS_PER_READ):
         at = to_datetime(millis)
         for seq, (name, job, kind, data) in enumerate(_of_block(body), first):
             if seq > after:
@@ -87,13 +87,13 @@ def read_events(tx: Tx, after: int, limit: int) -> list[EventRecord]:
 
 def last_seq(tx: Tx) -> int:
     """The newest event's sequence number: where a reader starts who wants only what is to come."""
-    row = tx.one(sql.last_block)
+    row = tx.row(sql.last_block)
     return 0 if row is None else int(row[0] + row[1] - 1)
 
 
 def first_seq(tx: Tx) -> int:
     """The oldest event that pruning has left; in an empty log, the one to come."""
-    row = tx.one(sql.first_block)
+    row = tx.row(sql.first_block)
     return 1 if row is None else int(row[0])
 
 

@@ -10,12 +10,12 @@ from typing import Any, Literal, get_args
 from ulak.backoff import Backoff
 from ulak.errors import Conflict, Invalid
 from ulak.spine.breaker import BreakerPolicy
-from ulak.spine.form import is_kind, is_number, is_whole
-from ulak.spine.job import MOST_KIND
+from ulak.spine.job import MAX_KIND
+from ulak.spine.validate import is_kind, is_number, is_whole
 
 LaneName = Literal["async", "thread", "process"]
 Policy = Literal["block", "reject", "wait"]
-MOST_WHOLE = (1 << 63) - 1
+MAX_WHOLE = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Handler:
     """A kind and everything that is decided about it.
 
     `concurrency` bounds this process; a bound for all instances together is a key with slots. `rate_per_second` is
-    shared by all instances. `capacity` bounds accepted and unfinished jobs; `admission` says what happens at the bound.
+    shared by all instances. `capacity` bounds the active jobs (ready or running); `admission` says what happens there.
     With a `breaker`, a job's key names its destination.
     """
 
@@ -39,11 +39,10 @@ class Handler:
     admission: Policy = "block"
     wait_seconds: float = 5.0
     breaker: BreakerPolicy | None = None
-    pool: str | None = None  # kinds of one pool share one bound
 
     def __post_init__(self) -> None:
         if not is_kind(self.kind):
-            raise Invalid(f"kind {self.kind!r} must be text of 1 to {MOST_KIND} characters, like room.verb")
+            raise Invalid(f"kind {self.kind!r} must be text of 1 to {MAX_KIND} characters, like capacity.verb")
         self._check_numbers()
         self._check_choices()
         if self.lane == "async" and not inspect.iscoroutinefunction(self.call):
@@ -54,7 +53,7 @@ class Handler:
     def _check_numbers(self) -> None:
         for name in ("concurrency", "max_attempts", "capacity"):
             number = getattr(self, name)
-            if not is_whole(number, 1, MOST_WHOLE) and not (name == "capacity" and number is None):
+            if not is_whole(number, 1, MAX_WHOLE) and not (name == "capacity" and number is None):
                 raise Invalid(f"{name} of {self.kind} must be a whole number of at least 1, not {number!r:.50}")
         for name in ("timeout_seconds", "rate_per_second"):
             number = getattr(self, name)
@@ -67,7 +66,7 @@ class Handler:
         for name, choices in (("lane", get_args(LaneName)), ("admission", get_args(Policy))):
             if getattr(self, name) not in choices:
                 raise Invalid(f"{name} of {self.kind} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
-        for name, wanted in (("backoff", Backoff), ("breaker", BreakerPolicy), ("pool", str)):
+        for name, wanted in (("backoff", Backoff), ("breaker", BreakerPolicy)):
             given = getattr(self, name)
             if given is not None and not isinstance(given, wanted):
                 raise Invalid(f"{name} of {self.kind} must be a {wanted.__name__}, not {given!r}")
@@ -87,19 +86,23 @@ class Handlers:
     def get(self, kind: str) -> Handler | None:
         return self._by_kind.get(kind)
 
-    def pool_of(self, kind: str) -> str:
-        """The name under which a kind's room is counted."""
-        handler = self._by_kind.get(kind)
-        return kind if handler is None or handler.pool is None else handler.pool
+    def kinds(self) -> list[str]:
+        return list(self._by_kind)
 
-    def capacity_of(self, pool: str, usual: int) -> int:
-        """The bound of a pool (or of a kind that stands alone)."""
-        known = [
-            handler.capacity
-            for handler in self
-            if (handler.pool or handler.kind) == pool and handler.capacity is not None
-        ]
-        return min(known, default=usual)
+    def capacity_of(self, kind: str, usual: int) -> int:
+        """The bound on active jobs of a kind."""
+        handler = self._by_kind.get(kind)
+        return usual if handler is None or handler.capacity is None else handler.capacity
+
+    def crowding(self, concurrency: int) -> str | None:
+        """Why kinds may have to wait for one another, where a process runs so many jobs at once."""
+        wanted = sum(handler.concurrency for handler in self)
+        if wanted <= concurrency:
+            return None
+        return (
+            f"the kinds of this process may run {wanted} jobs at once, and worker.concurrency allows {concurrency}: "
+            "a slow kind may hold up the others; raise it, or lower the kinds' own limits (consumers, concurrency)"
+        )
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._by_kind.values())

@@ -11,8 +11,9 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ulak.clock import to_datetime
+from ulak.ids import FIRST_MARK, to_text
 
-MOST_KIND = 100  # characters of a kind's name
+MAX_KIND = 100  # characters of a kind's name
 
 OnUncertain = Literal["resend", "hold"]
 
@@ -36,12 +37,13 @@ class State(IntEnum):
 
 # The same as plain numbers: drivers bind these without asking what an enum is.
 READY, DEFERRED, LEASED, BEHIND, SUSPECT = (int(state) for state in State)
+PARKED = frozenset({DEFERRED, BEHIND})  # all others are active: a worker runs them, or could now
 
 # The level under which a wake-up announces suspects: they are claimed apart from the priorities.
 SUSPECT_LEVEL = 9
 
 
-class Word(StrEnum):
+class JobEvent(StrEnum):
     """The words of a job's life: one list for events, counters, timelines, API and docs."""
 
     ACCEPTED = "accepted"
@@ -122,6 +124,7 @@ class Lease(msgspec.Struct, array_like=True, frozen=True, order=True):
     due_at: int
     expires_at: int | None
     payload: Any  # a JSON document, as text or as bytes
+    turn: int = 0  # where claims have a floor, which is a turn
 
 
 # For `map` over leases, settlements or rows: many jobs are looked at without a turn of the interpreter for each.
@@ -141,6 +144,12 @@ class Job(msgspec.Struct):
     crashes: int = 0
     accepted_millis: int = 0  # one is made for every attempt, and few handlers ask for the time
     started_millis: int = 0
+    mark: int = FIRST_MARK
+
+    @property
+    def uuid(self) -> str:
+        """The job's id as the outside sees it: unique across installations, and the same at every attempt."""
+        return to_text(self.id, self.mark)
 
     @property
     def accepted_at(self) -> datetime:
@@ -187,3 +196,5 @@ class Record:
     payload: Any
     detail: Any
     timeline: tuple[Entry, ...]
+    code: str | None = None  # of a dead letter whose failure has one
+    error_class: str | None = None  # of a dead letter

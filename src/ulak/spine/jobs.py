@@ -7,30 +7,25 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Required, TypedDict, cast
 
-from ulak import codec
-from ulak.clock import Clock, maybe_datetime, to_datetime
+from ulak.clock import Clock, to_datetime
 from ulak.errors import IllegalTransition, Invalid, NotFound
-from ulak.spine import dead_letters
-from ulak.spine.cancel import CANCEL, Cancelled
-from ulak.spine.dead_letters import REDRIVE, Filter
 from ulak.spine.event import EventRecord, read_page
-from ulak.spine.form import is_number, is_text, is_whole, to_json
-from ulak.spine.job import Entry, Priority, Record, State, Word
-from ulak.spine.query import Queries, Query
-from ulak.spine.store import Store, Tx
+from ulak.spine.job import Record
+from ulak.spine.query import Queries
+from ulak.spine.store import Store
+from ulak.spine.units import dead_letters
+from ulak.spine.units.cancel import CANCEL, Cancelled
+from ulak.spine.units.dead_letters import REDRIVE, Filter
+from ulak.spine.units.records import STATUS_OF, STATUSES, list_records, read_record
+from ulak.spine.validate import is_number, is_text, is_whole, to_json
 
 sql = Queries(__package__)
 
 Ids = list[int]
 Events = list[EventRecord]
 
-LIVE = {"ready": 0, "deferred": 1, "running": 2, "behind": 3, "suspect": 4}
-FINISHED = ("done", "cancelled", "expired")
-STATUSES = (*LIVE, *FINISHED, "dead")
 MOST = 1000
-MOST_ID = (1 << 63) - 1
-_STATUS_OF = {number: name for name, number in LIVE.items()}
-assert set(_STATUS_OF) == {int(state) for state in State}
+MAX_ID = (1 << 63) - 1
 
 
 class Counts(TypedDict, total=False):
@@ -44,132 +39,25 @@ class Counts(TypedDict, total=False):
     oldest_at: Required[datetime]
 
 
-def to_record(row: tuple[Any, ...]) -> Record:
-    (
-        identifier,
-        kind,
-        status,
-        key,
-        prio,
-        attempt,
-        crashes,
-        accepted_millis,
-        due_millis,
-        started_millis,
-        settled_millis,
-        expires_millis,
-        unique_key,
-        note,
-        detail,
-        payload,
-    ) = row
-    word = _STATUS_OF[status] if isinstance(status, int) else status
-    accepted_at = to_datetime(accepted_millis)
-    started_at, settled_at = maybe_datetime(started_millis), maybe_datetime(settled_millis)
-    timeline = _timeline(word, accepted_at, started_at, settled_at, attempt, note, detail)
-    return Record(
-        identifier,
-        kind,
-        word,
-        key,
-        Priority(prio),
-        attempt,
-        crashes,
-        accepted_at,
-        maybe_datetime(due_millis),
-        started_at,
-        settled_at,
-        maybe_datetime(expires_millis),
-        unique_key,
-        None if payload is None else codec.decode(payload),
-        _decoded(detail),
-        timeline,
-    )
-
-
-def _decoded(detail: str | None) -> Any:
-    if detail is None:
-        return None
-    try:
-        return codec.decode(detail)
-    except ValueError:
-        return detail
-
-
-def _timeline(
-    word: str,
-    accepted_at: datetime,
-    started_at: datetime | None,
-    settled_at: datetime | None,
-    attempt: int,
-    note: str | None,
-    detail: str | None,
-) -> tuple[Entry, ...]:
-    entries = [Entry(accepted_at, Word.ACCEPTED, 0)]
-    # Not splitlines: a reason may hold what that takes for the end of a line.
-    for line in (note or "").split("\n")[:-1]:
-        millis, said, number, more = codec.decode(line)
-        if "started_at" in more:
-            entries.append(Entry(to_datetime(more.pop("started_at")), Word.STARTED, number))
-        if "until" in more:
-            more["until"] = to_datetime(more["until"])
-        entries.append(Entry(to_datetime(millis), said, number, more))
-    if started_at is not None:
-        entries.append(Entry(started_at, Word.STARTED, attempt))
-    if settled_at is not None:
-        entries.append(Entry(settled_at, word, attempt, {"cause": detail} if word == Word.DEAD else {}))
-    return tuple(entries)
-
-
-def read_record(tx: Tx, identifier: int) -> Record | None:
-    for query in (sql.read_job, sql.read_past, sql.read_dead):
-        row = tx.one(query, id=identifier)
-        if row is not None:
-            return to_record(row)
-    return None
-
-
-def list_records(
-    tx: Tx, kind: str | None, status: str | None, before: int, limit: int, *, whole: bool = True
-) -> list[Record]:
-    """Newest first, from below `before`. Without a status: all, live and finished.
-
-    If not whole, what may be large is not read at all: payload, detail and what the timeline is made of.
-    """
-    wanted: list[tuple[Query, dict[str, Any]]] = []
-    if status is None or status in LIVE:
-        wanted.append((sql.list_jobs, {"status": None if status is None else LIVE[status]}))
-    if status is None or status in FINISHED:
-        wanted.append((sql.list_past, {"status": status}))
-    if status is None or status == "dead":
-        wanted.append((sql.list_dead, {}))
-    found = [
-        to_record(row)
-        for query, narrowed in wanted
-        for row in tx.all(query, kind=kind, before=before, n=limit, whole=whole, **narrowed)
-    ]
-    return sorted(found, key=lambda record: -record.id)[:limit]
-
-
 def _check_ids(identifiers: Ids) -> None:
     if not isinstance(identifiers, Sequence):
         raise Invalid(f"{identifiers!r:.50} is no list of ids")
     for one in identifiers:
         if not isinstance(one, int):
             raise Invalid(f"{one!r:.50} is no id of a job; ids are whole numbers, so give int(…) of text")
-        if not abs(one) <= MOST_ID:
+        if not abs(one) <= MAX_ID:
             raise NotFound(f"no job {one!r:.50}; ids are smaller")
 
 
 def _check_cursor(name: str, cursor: int) -> None:
-    if not is_whole(cursor, -MOST_ID, MOST_ID):
+    if not is_whole(cursor, -MAX_ID, MAX_ID):
         raise Invalid(
             f"{name} must be a whole number of at most 19 digits, not {cursor!r:.50}",
             fields=[(name, "must be a whole number of at most 19 digits")],
         )
 
 
-def _check_limit(limit: int, most: int = MOST_ID) -> None:
+def _check_limit(limit: int, most: int = MAX_ID) -> None:
     if not is_whole(limit, 1, most):
         raise Invalid(
             f"limit {limit!r:.50} is out of range; use 1 to {most}", fields=[("limit", f"must be 1 to {most}")]
@@ -229,7 +117,7 @@ class Jobs:
     async def find_dead(self, wanted: Filter, after: int = 0, limit: int = 100) -> Ids:
         _check_cursor("after", after)
         _check_limit(limit)
-        for name in ("kind", "error_class", "contains"):
+        for name in ("kind", "error_class", "contains", "code"):
             _check_text(name, getattr(wanted, name))
         return await self._store.read(dead_letters.find_ids, wanted, after, limit)
 
@@ -266,8 +154,8 @@ class Jobs:
         """Live jobs by kind and status, with the instant of the oldest under `oldest_at`."""
         found: dict[str, dict[str, int]] = {}
         oldest: dict[str, int] = {}
-        for kind, state, number, millis in await self._store.read(lambda tx: tx.all(sql.count_waiting)):
-            found.setdefault(kind, {})[_STATUS_OF[state]] = number
+        for kind, state, number, millis in await self._store.read(lambda tx: tx.rows(sql.count_waiting)):
+            found.setdefault(kind, {})[STATUS_OF[state]] = number
             oldest[kind] = min(oldest.get(kind, millis), millis)
         return {
             kind: cast("Counts", {**numbers, "oldest_at": to_datetime(oldest[kind])}) for kind, numbers in found.items()
@@ -276,7 +164,7 @@ class Jobs:
     async def tally(self) -> dict[str, dict[str, int]]:
         """How often each word was spoken of each kind, since the store was made."""
         found: dict[str, dict[str, int]] = {}
-        for word, kind, number in await self._store.read(lambda tx: tx.all(sql.read_tally)):
+        for word, kind, number in await self._store.read(lambda tx: tx.rows(sql.read_tally)):
             found.setdefault(kind, {})[word] = int(number)
         return found
 

@@ -12,12 +12,20 @@ if TYPE_CHECKING:
     from ulak.spine.store import Tx
 
 
+# A function and one of its items: `function(tx, items)` runs once per commit, for the items of all jobs that end in it.
+Then = tuple["Callable[[Tx, list[Any]], None]", Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Finished. `unit`, if given, runs in the transaction that settles the job: database only, and re-runnable."""
+    """Finished. `unit` or `then`, if given, runs in the transaction that settles the job: database only, re-runnable.
+
+    `then` is for what many jobs do at once: one call for all, where `unit` is a call for each.
+    """
 
     result: Any = None
     unit: Callable[[Tx], None] | None = None
+    then: Then | None = None
 
 
 DONE = Done()  # the usual answer; a frozen value, so one serves all
@@ -29,14 +37,19 @@ class Retry:
 
     after_seconds: float | None = None
     reason: str = ""
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Not now: come back later. The attempt does not count."""
+    """Not now: come back later. The attempt does not count.
+
+    `holds`: the job keeps its slot meanwhile also in a bulkhead, so that nobody of its line comes up instead of it.
+    """
 
     seconds: float
     reason: str = ""
+    holds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +65,15 @@ ErrorClass = Literal["transient", "permanent", "throttled", "uncertain", "poison
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """Give up: to the dead letters with a cause. Handlers say this by raising `Permanent`."""
+    """Give up: to the dead letters with a cause. Handlers say this, or raise `Permanent`.
+
+    `code` is the failure in one word of its field (SMTP_TIMEOUT), for filters and counts; `then` is as with `Done`.
+    """
 
     cause: str
     error_class: str = "permanent"
+    code: str | None = None
+    then: Then | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ POINTS = (
     "rescuer.rescued",
     "cron.before_fire",
     "stop.before_release",
+    *(f"changes.{step}" for step in ("fetch", "read", "export", "compare", "write", "written", "keep", "judged")),
 )
 
 

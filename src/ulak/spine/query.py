@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 # A parameter is :name; a PostgreSQL cast is ::type and must not be taken for one.
-_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
+PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)\b")
 _COMMENT = re.compile(r"--[^\n]*")
 
 
@@ -33,8 +33,8 @@ def _load(package: str, name: str) -> Query:
     sqlite, postgres = text(".sqlite.sql") or shared, text(".postgres.sql") or shared
     if not sqlite and not postgres:
         raise LookupError(f"no query {name!r} in {package}.queries")
-    names = tuple(dict.fromkeys(_PARAMETER.findall(postgres)))
-    return Query(name, sqlite, _PARAMETER.sub(r"%(\1)s", postgres.replace("%", "%%")), names)
+    names = tuple(dict.fromkeys(PARAMETER.findall(postgres)))
+    return Query(name, sqlite, PARAMETER.sub(r"%(\1)s", postgres.replace("%", "%%")), names)
 
 
 class Queries:

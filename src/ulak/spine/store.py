@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from operator import itemgetter
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from ulak.clock import Clock
 from ulak.ids import Ids
 from ulak.spine.job import Lease, Row
+from ulak.spine.outcome import Settlement
 from ulak.spine.query import Query
 
 T = TypeVar("T")
@@ -24,13 +26,18 @@ S = TypeVar("S")
 Event = tuple[str, list[int], str, Any]
 
 
+# Behind a kind: the pool of its live jobs. No kind of anybody ends like this.
+_LIVE = "\tlive"
+
+_level = itemgetter(*map(Row._fields.index, ("kind", "prio")))  # called for every new job
+
 # A commit that takes longer than this is a store that does not answer.
 STALL_SECONDS = 2.0
 # So long a store that answers may take at the end for the last results, and again to close, whatever the stop's limit.
 LAST_SECONDS = 5.0
 
 
-class Line(IntEnum):
+class WriterQueue(IntEnum):
     """The writer's lines, in the order in which a commit serves them: what is accepted may be claimed at once."""
 
     SETTLE = 0
@@ -38,6 +45,7 @@ class Line(IntEnum):
     ENQUEUE = 2
     CLAIM = 3
     UNIT = 4
+    BULK = 5  # alone in its commit, and in turn with all the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,28 +56,29 @@ class Verb(Generic[T, R]):
     `weigh` says how many rows an item has, where that is not one.
     """
 
-    line: Line
+    line: WriterQueue
     run: Callable[[Tx, list[T]], list[R]]
     weigh: Callable[[T], int] | None = None
 
 
 @dataclass
-class Buffers:
+class AfterCommit:
     """What a transaction leaves to be done after its commit. It belongs to one attempt of a batch."""
 
     events: list[Event] = field(default_factory=list)
     ready: set[tuple[str, int]] = field(default_factory=set)
     lowest: dict[tuple[str, int], int] = field(
         default_factory=dict
-    )  # of `ready`, the lowest id; kept where a claim has a floor
+    )  # of `ready`, the lowest turn; kept where a claim has a floor
     due_at: int | None = None
     behind: bool = False
     cancelled: list[int] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    room: Counter[str] = field(default_factory=Counter)
+    free: Counter[str] = field(default_factory=Counter)  # by pool
+    parked: Counter[str] = field(default_factory=Counter)  # by key
 
-    def copy(self) -> Buffers:
-        return Buffers(
+    def copy(self) -> AfterCommit:
+        return AfterCommit(
             list(self.events),
             set(self.ready),
             dict(self.lowest),
@@ -77,55 +86,90 @@ class Buffers:
             self.behind,
             list(self.cancelled),
             self.counts.copy(),
-            self.room.copy(),
+            self.free.copy(),
+            self.parked.copy(),
         )
 
+    def freed(self) -> list[str]:
+        """The pools that have gained capacity, and the lines of keys of which fewer jobs are parked."""
+        keys = [line_of(key) for key, number in self.parked.items() if number < 0]
+        return [pool for pool, number in self.free.items() if number > 0] + keys
 
-class Ledger:
-    """How many more jobs may be accepted, by pool: a kind, or several that share a bound. Only commits change it."""
 
-    def __init__(self, capacity: Callable[[str], int], pool_of: Callable[[str], str] = str) -> None:
-        self.capacity = capacity
-        self.pool_of = pool_of
+def live_pool(kind: str) -> str:
+    """The pool of all live jobs of a kind; that of its active ones has the kind's own name."""
+    return kind + _LIVE
+
+
+def line_of(key: str) -> str:
+    """The line of those who wait until fewer jobs of a key are parked."""
+    return f"\tkey\t{key}"
+
+
+class Capacity:
+    """How many more jobs may be accepted, by pool, and how many are parked by key. Only commits change it.
+
+    Every kind has two pools: `active` bounds what is ready or runs, `live` what is parked as well. A key is remembered
+    while jobs of it are parked, so there are at most as many as parked jobs: 127 MB for a million of them.
+    """
+
+    def __init__(self, active: Callable[[str], int], live: Callable[[str], int] | None = None) -> None:
+        self._active = active
+        self._live = live or active
         self.available: dict[str, int] = {}
+        self.parked: dict[str, int] = {}
         self.closed_because: str | None = None
 
-    def room(self, pool: str) -> int:
-        found = self.available.get(pool)
-        return self.available.setdefault(pool, self.capacity(pool)) if found is None else found
+    def bound(self, pool: str) -> int:
+        kind = pool.removesuffix(_LIVE)
+        return self._active(pool) if kind == pool else self._live(kind)
 
-    def load(self, live: Iterable[tuple[str, int]]) -> None:
-        """Start from what the store holds: (kind, live jobs)."""
-        for kind, number in live:
-            pool = self.pool_of(kind)
-            self.available[pool] = self.room(pool) - number
+    def free(self, pool: str) -> int:
+        found = self.available.get(pool)
+        return self.available.setdefault(pool, self.bound(pool)) if found is None else found
+
+    def load(self, kinds: Iterable[tuple[str, int, int]], keys: Iterable[tuple[str, int]]) -> None:
+        """Start from what the store holds: (kind, live jobs, active jobs) and (key, parked jobs)."""
+        for kind, live, active in kinds:
+            self.available[kind] = self.free(kind) - active
+            self.available[live_pool(kind)] = self.free(live_pool(kind)) - live
+        self.parked = dict(keys)
 
     def apply(self, change: Counter[str]) -> list[str]:
-        """Apply a commit's changes; answers the pools that have gained room."""
+        """Apply a commit's changes; answers the pools that have gained capacity."""
         for pool, number in change.items():
-            self.available[pool] = self.room(pool) + number
+            self.available[pool] = self.free(pool) + number
         return [pool for pool, number in change.items() if number > 0]
+
+    def move(self, change: Counter[str]) -> None:
+        """Apply a commit's changes of what is parked."""
+        for key, number in change.items():
+            left = self.parked.get(key, 0) + number
+            if left > 0:
+                self.parked[key] = left
+            else:
+                self.parked.pop(key, None)
 
 
 class Tx(ABC):
     """A transaction: statements by name, the instant `now`, and buffers that take effect after the commit."""
 
-    def __init__(self, now: int, ids: Ids, ledger: Ledger) -> None:
+    def __init__(self, now: int, ids: Ids, capacity: Capacity) -> None:
         self.now = now
         self.ids = ids
-        self.ledger = ledger
-        self.buffers = Buffers()
+        self.capacity = capacity
+        self.after_commit = AfterCommit()
 
     @abstractmethod
-    def all(self, query: Query, **parameters: Any) -> list[tuple[Any, ...]]:
+    def rows(self, query: Query, **parameters: Any) -> list[tuple[Any, ...]]:
         """Run a statement and fetch its rows. A list parameter is a set of values."""
 
     @abstractmethod
-    def run(self, query: Query, **parameters: Any) -> int:
+    def execute(self, query: Query, **parameters: Any) -> int:
         """Run a statement; answers how many rows it touched."""
 
     @abstractmethod
-    def many(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    def insert_rows(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Run a multi-row statement over all rows at once and fetch what it returns."""
 
     @abstractmethod
@@ -133,16 +177,23 @@ class Tx(ABC):
         """Put new jobs into the table; a claim in the same transaction may start those that are ready."""
 
     @abstractmethod
-    def each(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
+    def update_rows(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
         """Run an update for each row."""
 
     @abstractmethod
-    def records(self, query: Query, shape: type[S], /, **parameters: Any) -> list[S]:
+    def rows_as(self, query: Query, shape: type[S], /, **parameters: Any) -> list[S]:
         """Run a statement and fetch its rows as values of a type with a field for each column."""
 
     @abstractmethod
     def claim(self, owner: int, kind: str, prio: int, limit: int) -> list[Lease]:
-        """Lease up to so many ready jobs of a level to an owner, oldest first."""
+        """Lease up to so many ready jobs of a level to an owner, by turn."""
+
+    @abstractmethod
+    def finish(self, ended: Sequence[Settlement]) -> set[tuple[int, int]]:
+        """End what this store can end without a look at each; answers the (id, epoch) pairs that have left.
+
+        The rest (and what is not ours any more) is left to the caller, which looks.
+        """
 
     def due_floor(self) -> int:
         """Up to this instant no timer waits, as far as is known; taken before a look, which need not go below it."""
@@ -157,47 +208,94 @@ class Tx(ABC):
         """Hold the given keys until the commit, where more than one writer is possible."""
 
     @property
-    def shared(self) -> bool:
+    def multi_process(self) -> bool:
         """True where other processes write to the same store."""
         return False
 
-    def one(self, query: Query, **parameters: Any) -> tuple[Any, ...] | None:
-        rows = self.all(query, **parameters)
+    def rows_if_shared(self, query: Query, **parameters: Any) -> list[tuple[Any, ...]]:
+        """Run a statement that matters only where other processes write: it locks, or sees what only they do."""
+        return self.rows(query, **parameters) if self.multi_process else []
+
+    def note_ready(self, rows: Sequence[Row]) -> None:
+        """Announce new jobs that are ready. An id is kept only where a claim has a floor."""
+        self.after_commit.ready.update(map(_level, rows))
+
+    def row(self, query: Query, **parameters: Any) -> tuple[Any, ...] | None:
+        rows = self.rows(query, **parameters)
         return rows[0] if rows else None
 
     def emit(self, name: str, subject: int, kind: str, data: Any = None) -> None:
-        self.buffers.events.append((name, [subject], kind, data))
+        self.after_commit.events.append((name, [subject], kind, data))
 
-    def wake(self, kind: str, prio: int, identifier: int = 0) -> None:
-        """Announce that a job of this level is ready; 0 when its id is not known."""
+    def turns(self, number: int) -> list[int]:
+        """New turns, at the end of all: for jobs that become ready or join a line, in this order."""
+        return self.ids.take_many(self.now, number)
+
+    def wake(self, kind: str, prio: int, turn: int = 0) -> None:
+        """Announce that a job of this level is ready; 0 when its turn is not known."""
         level = (kind, prio)
-        self.buffers.ready.add(level)
-        lowest = self.buffers.lowest
-        lowest[level] = min(lowest.get(level, identifier), identifier)
+        self.after_commit.ready.add(level)
+        lowest = self.after_commit.lowest
+        lowest[level] = min(lowest.get(level, turn), turn)
 
     def wake_at(self, due_at: int) -> None:
-        known = self.buffers.due_at
-        self.buffers.due_at = due_at if known is None else min(known, due_at)
+        known = self.after_commit.due_at
+        self.after_commit.due_at = due_at if known is None else min(known, due_at)
 
     def count(self, word: str, kind: str, number: int = 1) -> None:
-        self.buffers.counts[(word, kind)] += number
+        self.after_commit.counts[(word, kind)] += number
 
-    def admit(self, kind: str, number: int) -> bool:
-        """Take room for new jobs of a kind; False when the bound is reached."""
-        pool = self.ledger.pool_of(kind)
-        if self.ledger.room(pool) + self.buffers.room[pool] < number:
-            return False
-        self.buffers.room[pool] -= number
-        return True
+    # Capacity. A job is active (ready, leased, suspect) or parked (deferred, behind): only its state decides.
+
+    def admit(self, kind: str, active: int, parked: int = 0) -> str | None:
+        """Take capacity for new jobs of a kind; answers the pool that has too little, and then takes nothing."""
+        needs = ((kind, active), (live_pool(kind), active + parked))
+        # Both are asked, also if the first has too little: where capacity is leased, what is useless is given back.
+        lacking = [pool for pool, number in needs if number and not self.has_free(pool, number)]
+        if lacking:
+            return lacking[0]
+        self.owe(kind, active, parked)
+        return None
+
+    def owe(self, kind: str, active: int, parked: int = 0) -> None:
+        """Take capacity for what may not be refused; it may be less than nothing afterwards."""
+        self.after_commit.free[kind] -= active
+        self.after_commit.free[live_pool(kind)] -= active + parked
 
     def leave(self, kind: str, number: int) -> None:
-        self.buffers.room[self.ledger.pool_of(kind)] += number
+        """So many active jobs have left; one that is parked is unparked first."""
+        self.after_commit.free[kind] += number
+        self.after_commit.free[live_pool(kind)] += number
+
+    def park(self, kind: str, key: str | None) -> None:
+        """An active job is put off."""
+        self.after_commit.free[kind] += 1
+        if key is not None:
+            self.after_commit.parked[key] += 1
+
+    def unpark(self, kind: str, key: str | None) -> None:
+        """A parked job becomes active. It is owed, so nobody asks whether that fits."""
+        self.after_commit.free[kind] -= 1
+        if key is not None:
+            self.after_commit.parked[key] -= 1
+
+    def has_free(self, pool: str, number: int) -> bool:
+        return self.free_of(pool) >= number
+
+    def free_of(self, pool: str) -> int:
+        """What is free of a pool, this transaction's changes included."""
+        return self.capacity.free(pool) + self.after_commit.free[pool]
+
+    def parked_of(self, keys: Sequence[str], enough: int) -> dict[str, int]:
+        """How many jobs of each key are parked, this transaction's included; above `enough` it need not be exact."""
+        own, known = self.after_commit.parked, self.capacity.parked
+        return {key: known.get(key, 0) + own[key] for key in keys}
 
 
-class Listener(Protocol):
+class CommitListener(Protocol):
     """Who is told, on the event loop, what a commit has changed."""
 
-    def committed(self, buffers: Buffers, room_for: list[str]) -> None: ...
+    def committed(self, buffers: AfterCommit, freed: list[str]) -> None: ...
 
     def lost(self, reason: Exception) -> None:
         """The store can't go on; the process should stop and start again."""
@@ -209,11 +307,11 @@ class Store(Protocol):
     name: str
     clock: Clock
     ids: Ids
-    ledger: Ledger
+    capacity: Capacity
     owner: int
-    shared: bool
+    multi_process: bool
 
-    async def open(self, listener: Listener) -> None: ...
+    async def open(self, listener: CommitListener) -> None: ...
 
     async def close(self, seconds: float = LAST_SECONDS) -> bool:
         """Serve what waits and end, within the time; False when something is stuck in the database and stays behind.
@@ -221,16 +319,16 @@ class Store(Protocol):
         Whoever has no answer by then gets Unavailable, with the outcome "unknown" if it was under way.
         """
 
-    def silent_seconds(self) -> float:
+    def stalled_seconds(self) -> float:
         """For how long a commit has been under way without an answer; 0 when none is."""
 
     def submit(self, verb: Verb[T, R], item: T) -> Awaitable[R]:
         """Queue an item for its verb's line; what it answers is to be awaited and comes after the commit."""
 
-    def ride(self, verb: Verb[T, R], item: T) -> asyncio.Future[R | None]:
+    def piggyback(self, verb: Verb[T, R], item: T) -> asyncio.Future[R | None]:
         """Leave an item that causes no commit: the first one beside its line that makes jobs ready takes it along."""
 
-    def alight(self) -> None:
+    def withdraw_piggyback(self) -> None:
         """Take back what waits for a ride, which is then answered with None; what is on its way gets its answer."""
 
     async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -245,7 +343,7 @@ class Store(Protocol):
     async def backup(self, path: str) -> None:
         """Write a consistent copy while work goes on."""
 
-    async def tend(self) -> None:
+    async def maintain(self) -> None:
         """Upkeep, about twice a second: free space, credits, wake-ups that are owed."""
 
     async def warnings(self) -> list[str]:
@@ -256,7 +354,7 @@ class Store(Protocol):
 
 
 def answers(store: Store) -> bool:
-    return store.silent_seconds() < STALL_SECONDS
+    return store.stalled_seconds() < STALL_SECONDS
 
 
 def closing_seconds(store: Store, left: float) -> float:

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -55,7 +56,16 @@ class Times:
         self.lateness = histograms[("timer_lateness_seconds", kind)]
 
 
-Gauges = Callable[[], Iterable[tuple[str, str, dict[str, str], float]]]
+class Point(NamedTuple):
+    """One number for Prometheus under its whole name: a counter if that ends in `_total`, else a gauge."""
+
+    name: str
+    help: str
+    labels: dict[str, str]
+    value: float
+
+
+Gauges = Callable[[], Iterable[Point]]
 
 
 class Telemetry(Collector):
@@ -75,7 +85,7 @@ class Telemetry(Collector):
         for kind in kinds:
             for name in ("jobs_uncertain", "duplicate_runs", "leases_lost"):
                 self.count(name, kind, number=0)
-            for reason in ("full", "disk"):
+            for reason in ("full", "share", "disk"):
                 self.count("jobs_refused", kind, reason, 0)
 
     def observe(self, name: str, kind: str, label: str, seconds: float) -> None:
@@ -88,7 +98,7 @@ class Telemetry(Collector):
         return found
 
     def gauges(self, source: Gauges) -> None:
-        """Add a source of (name, help, labels, value), asked at each scrape."""
+        """Add a source of points, asked at each scrape."""
         self._gauges.append(source)
 
     def collect(self) -> Iterable[Metric]:
@@ -114,12 +124,18 @@ class Telemetry(Collector):
         yield from families.values()
 
     def _collect_gauges(self) -> Iterable[Metric]:
-        families: dict[str, GaugeMetricFamily] = {}
-        for source in self._gauges:
-            for name, text, labels, value in source():
-                family = families.setdefault(name, GaugeMetricFamily(f"ulak_{name}", text, labels=list(labels)))
-                family.add_metric(list(labels.values()), value)
-        yield from families.values()
+        yield from families_of(point for source in self._gauges for point in source())
+
+
+def families_of(points: Iterable[Point]) -> Iterable[Metric]:
+    """Points of one name as one metric, as Prometheus wants them."""
+    families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
+    for name, text, labels, value in points:
+        if name not in families:
+            family = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            families[name] = family(name, text, labels=list(labels))
+        families[name].add_metric(list(labels.values()), value)
+    return families.values()
 
 
 # name: (help, further labels…); the first label is always the kind
@@ -137,11 +153,13 @@ COUNTERS: dict[str, tuple[str, ...]] = {
     "clock_steps": ("Steps of the wall clock that were noticed, by direction.", "direction"),
     "events_pruned": ("Rows of history removed by age, by table.", "table"),
     "notify_failures": ("Failed deliveries, by channel and error class.", "handler", "error_class"),
+    "notify_errors": ("Failed deliveries, by channel and code, like SMTP_TIMEOUT.", "handler", "code"),
     "cron_fired": ("Cron entries fired by this process.",),
 }
 HISTOGRAMS: dict[str, tuple[str, ...]] = {
     "job_wait_seconds": ("From acceptance (or the due time) to the start of an attempt.",),
     "job_run_seconds": ("From the start of an attempt to its outcome.",),
     "timer_lateness_seconds": ("From a deferred job's due time to its start.",),
+    "notify_delivery_seconds": ("From acceptance to delivery, all attempts included.", "handler"),
     "notify_handle_seconds": ("How long a channel took for one message, delivered or not.", "handler"),
 }

@@ -15,28 +15,21 @@ import msgspec
 from ulak.clock import Clock
 from ulak.errors import Conflict, Unavailable
 from ulak.spine.query import Queries
-from ulak.stores import sqlite_session
-from ulak.stores.migrate import judge, postgres_version, prepare_postgres
-from ulak.stores.postgres_check import check_place
-from ulak.stores.postgres_member import MEMBER_LOCK
-from ulak.stores.postgres_session import in_our_words
-from ulak.stores.postgres_wires import Connection, connect
+from ulak.stores.migrate import Lines, judge, postgres_versions, prepare_postgres, replaced, tables
+from ulak.stores.postgres.check import check_place
+from ulak.stores.postgres.connections import Connection, connect
+from ulak.stores.postgres.owner import MEMBER_LOCK
+from ulak.stores.postgres.session import in_our_words
 from ulak.stores.seal import Seal, lift_seal, read_seal, set_seal
+from ulak.stores.sqlite import session as sqlite_session
 
 sql = Queries("ulak.spine")
 
-# What is there when a store has worked; a target that has any of it is refused.
-WORK = (
-    "job", "past", "dead", "event_block", "tally",
-    "api_key", "notify_idempotency", "notify_inbox", "notify_endpoint",
-)  # fmt: skip
-# What a mere start leaves behind: the source's takes its place.
-STATE = ("meta", "cron", "budget", "breaker")
 LEFT_OUT = {
     "owner": "the processes that work on a store; those of the file are gone, and others register themselves",
-    "event_inbox": "events that PostgreSQL's relay has not yet numbered; a file numbers them as it commits",
-    "capacity": "room per pool; counted from the live jobs at the next start",
-    "credit": "room that processes hold; counted with it",
+    "event_outbox": "events that PostgreSQL's relay has not yet numbered; a file numbers them as it commits",
+    "capacity": "capacity per pool; counted from the live jobs at the next start",
+    "credit": "capacity that processes hold; counted with it",
     "schema_version": "the target's own",
 }
 # Not the token of the file's last commit, and not the mark of the move.
@@ -45,7 +38,7 @@ _WHERE = {"meta": " WHERE name NOT IN ('token', 'move')"}
 _PAGE = 1000
 _PATIENCE = "SET LOCAL lock_timeout = '10s'"
 _CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-# Credit of an owner that does not exist makes whoever starts first count the room anew, also if two start together.
+# Credit of an owner that does not exist makes whoever starts first count the capacity anew, also if two start together.
 _ASK_FOR_RECOUNT = "INSERT INTO credit (pool, owner, held) VALUES ('moved', 0, 1)"
 
 Advance = Callable[[str, int], object]
@@ -67,29 +60,41 @@ def _translated() -> Iterator[None]:
         raise sqlite_session.translate(error) from error
 
 
+def moved(lines: Lines) -> list[str]:
+    """Every table of every line, but those that the spine leaves out."""
+    return [table for table in tables(lines, "sqlite") if table not in LEFT_OUT]
+
+
+def work_of(lines: Lines) -> list[str]:
+    """The tables that have rows only when a store has worked: a target that has any is refused."""
+    state = replaced(lines, "sqlite")
+    return [table for table in moved(lines) if table not in state]
+
+
 @_translated()
-def count_source(source: sqlite3.Connection) -> dict[str, int]:
+def count_source(source: sqlite3.Connection, lines: Lines) -> dict[str, int]:
     return {
         table: source.execute(f"SELECT count(*) FROM {table}{_WHERE.get(table, '')}").fetchone()[0]
-        for table in WORK + STATE
+        for table in moved(lines)
     }
 
 
-def find_foreign(source: sqlite3.Connection) -> list[str]:
+def find_foreign(source: sqlite3.Connection, lines: Lines) -> list[str]:
     """Tables that somebody else has made in the file."""
     found = {name for (name,) in source.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return sorted(name for name in found - set(WORK + STATE) - set(LEFT_OUT) if not name.startswith("sqlite_"))
+    foreign = found - set(tables(lines, "sqlite")) - set(LEFT_OUT)
+    return sorted(name for name in foreign if not name.startswith("sqlite_"))
 
 
 @_translated()
-def check_target(address: str) -> None:
+def check_target(address: str, lines: Lines) -> None:
     """Refuse a target that can't take the work. Changes nothing."""
-    check_place(partial(connect, address))
+    check_place(partial(connect, address), lines)
     with contextlib.closing(connect(address)) as target, target.transaction(force_rollback=True):
-        if postgres_version(target):
-            judge(postgres_version(target), "postgres")
+        if versions := postgres_versions(target):
+            judge(versions, lines, "postgres")
             _check_deserted(target)
-            _check_empty(target)
+            _check_empty(target, lines)
 
 
 @_translated()
@@ -103,7 +108,7 @@ def find_out(source: sqlite3.Connection, address: str) -> bool:
     with contextlib.closing(connect(address)) as target, target.transaction():
         if seal.place != _place(target):
             raise Conflict(f"a move of this store to {seal.place} was interrupted; run that one again first")
-        arrived = postgres_version(target) > 0 and _has_token(target, seal.token)
+        arrived = bool(postgres_versions(target)) and _has_token(target, seal.token)
     if arrived:
         set_seal(source, msgspec.structs.replace(seal, arrived=True))
     else:
@@ -122,15 +127,15 @@ def _has_token(target: Connection, token: str) -> bool:
 
 
 @_translated()
-def move(source: sqlite3.Connection, address: str, clock: Clock, advance: Advance) -> list[Count]:
+def move(source: sqlite3.Connection, address: str, lines: Lines, clock: Clock, advance: Advance) -> list[Count]:
     """All or nothing. The source has no leases and nobody else opens it; afterwards it is sealed."""
     token = secrets.token_hex(16)
     try:
         with contextlib.closing(connect(address)) as target:
-            prepare_postgres(target, clock.now())
+            prepare_postgres(target, lines, clock.now())
             with target.transaction():
-                _enter(target)
-                counts = _fill(source, target, advance)
+                _enter(target, lines)
+                counts = _fill(source, target, lines, advance)
                 target.execute("INSERT INTO meta (name, value) VALUES ('move', %s)", (token,))
                 seal = Seal(token, _place(target))
                 set_seal(source, seal)
@@ -146,12 +151,13 @@ def move(source: sqlite3.Connection, address: str, clock: Clock, advance: Advanc
     return counts
 
 
-def _enter(target: Connection) -> None:
+def _enter(target: Connection, lines: Lines) -> None:
     """Until the transaction ends, nobody joins and only we write. Who joins later makes ids above the moved ones."""
     _lock(target)
-    target.execute(f"LOCK TABLE {', '.join((*WORK, *STATE, 'event_inbox'))} IN SHARE ROW EXCLUSIVE MODE".encode())
+    locked = ", ".join((*moved(lines), "event_outbox"))
+    target.execute(f"LOCK TABLE {locked} IN SHARE ROW EXCLUSIVE MODE".encode())
     _check_deserted(target)
-    _check_empty(target)
+    _check_empty(target, lines)
 
 
 def _lock(target: Connection) -> None:
@@ -171,9 +177,9 @@ def _check_deserted(target: Connection) -> None:
         target.execute(sql.bury_owner.postgres.encode(), {"id": owner, "now": now})
 
 
-def _check_empty(target: Connection) -> None:
-    tables = {table: table for table in WORK} | {"event_inbox": "event_inbox WHERE count > 0"}
-    found = {table: _count(target, rows) for table, rows in tables.items()}
+def _check_empty(target: Connection, lines: Lines) -> None:
+    filled = {table: table for table in work_of(lines)} | {"event_outbox": "event_outbox WHERE count > 0"}
+    found = {table: _count(target, rows) for table, rows in filled.items()}
     if any(found.values()):
         what = ", ".join(f"{table} {number}" for table, number in found.items() if number)
         raise Conflict(f"the target has work of its own (rows: {what}); name a database that is empty")
@@ -184,9 +190,9 @@ def _count(target: Connection, rows: str) -> int:
     return int(number)
 
 
-def _fill(source: sqlite3.Connection, target: Connection, advance: Advance) -> list[Count]:
-    expected = count_source(source)
-    for table in STATE:
+def _fill(source: sqlite3.Connection, target: Connection, lines: Lines, advance: Advance) -> list[Count]:
+    expected = count_source(source, lines)
+    for table in reversed(replaced(lines, "sqlite")):
         target.execute(f"DELETE FROM {table}".encode())
     for table in expected:
         _copy(source, target, table, advance)

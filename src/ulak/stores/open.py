@@ -8,28 +8,33 @@ from ulak.clock import Clock
 from ulak.errors import Misconfigured
 from ulak.settings import Spine
 from ulak.spine.store import Store
-from ulak.stores.sqlite import SqliteStore
+from ulak.stores.migrate import ONLY_SPINE, Lines
+from ulak.stores.sqlite.store import SqliteStore
 
 
 def make_store(
     address: str,
     clock: Clock,
-    capacity: Callable[[str], int],
+    active: Callable[[str], int],
     spine: Spine,
-    pool_of: Callable[[str], str] = str,
     *,
-    works: bool = True,
+    lines: Lines = ONLY_SPINE,
 ) -> Store:
+    """`active` bounds the active jobs of a kind; `spine.capacity` all that live."""
+
+    def live(_: str) -> int:
+        return spine.capacity
+
     if address == "memory:":
-        return SqliteStore(None, clock, capacity, pool_of=pool_of)
+        return SqliteStore(None, clock, active, live=live, lines=lines)
     if address.startswith("sqlite:///"):
         return SqliteStore(
-            address.removeprefix("sqlite:///"), clock, capacity, spine.ballast_mb, spine.min_free_mb, pool_of
+            address.removeprefix("sqlite:///"), clock, active, spine.ballast_mb, spine.min_free_mb, live, lines
         )
     if address.startswith(("postgresql://", "postgres://")):
         # The driver takes a while to load, and an embedded Ulak never needs it.
-        from ulak.stores.postgres import PostgresStore
+        from ulak.stores.postgres.store import PostgresStore
 
-        return PostgresStore(address, clock, capacity, spine.lease_seconds, pool_of, works=works)
+        return PostgresStore(address, clock, active, spine.lease_seconds, live, lines=lines)
     # It is not shown: what is written in a form that we don't know may be all password.
     raise Misconfigured("no such kind of store; its address begins with memory:, sqlite:/// or postgresql://")

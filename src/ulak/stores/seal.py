@@ -10,7 +10,7 @@ import sqlite3
 
 import msgspec
 
-from ulak.stores.migrate import MOVED, latest
+from ulak.stores.migrate import FORMAT, MOVED
 
 
 class Seal(msgspec.Struct, frozen=True):
@@ -39,4 +39,4 @@ def lift_seal(connection: sqlite3.Connection) -> None:
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("DELETE FROM meta WHERE name = 'move'")
-        connection.execute(f"PRAGMA user_version = {latest('sqlite')}")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ulak.clock import ManualClock
-from ulak.spine.ahead import Ahead
-from ulak.spine.claim import Demand, Want
 from ulak.spine.handler import Handler
 from ulak.spine.job import Lease
+from ulak.spine.loops.held import HeldJobs
+from ulak.spine.loops.running import Attempt
 from ulak.spine.outcome import DONE
-from ulak.spine.timers import Look, sorts_of, spare_of
-from ulak.spine.underway import Running
+from ulak.spine.units.claim import Demand, Want
+from ulak.spine.units.timers import Look, budget_of, limits_of
 
 
 class Track:
@@ -26,17 +26,17 @@ class Track:
     def __init__(self, clock) -> None:
         self.clock = clock
         self.started: list[tuple[int, int]] = []
-        self.ahead = Ahead(clock, self._start)
+        self.ahead = HeldJobs(clock, self._start)
         self._ids = iter(range(1, 10_000))
 
-    def _start(self, begun: list[Running]) -> None:
+    def _start(self, begun: list[Attempt]) -> None:
         assert begun, "an empty start wakes runners for nothing"
         self.started += [(one.lease.id, self.clock.now()) for one in begun]
 
-    def running(self, millis: int, *, accepted: int = -1000, epoch: int = 1) -> Running:
+    def running(self, millis: int, *, accepted: int = -1000, epoch: int = 1) -> Attempt:
         now = self.clock.now()
         lease = Lease(next(self._ids), epoch, "mail", None, 2, 1, 0, now + accepted, now + millis, None, b"null")
-        return Running(lease, None, None)  # type: ignore[arg-type]
+        return Attempt(lease, None, None)  # type: ignore[arg-type]
 
     def put(self, *millis: int) -> list[int]:
         begun = [self.running(one) for one in millis]
@@ -104,7 +104,7 @@ async def test_what_is_due_together_starts_together_in_the_order_of_its_time(tra
 
 async def test_two_attempts_of_one_job_can_be_held(track: Track):
     first = track.running(10)
-    second = Running(msgspec.structs.replace(first.lease, epoch=2), first.handler, first.times)
+    second = Attempt(msgspec.structs.replace(first.lease, epoch=2), first.handler, first.times)
     track.ahead.put([second, first])
     track.clock.advance(0.01)
     await settle_down()
@@ -133,27 +133,27 @@ async def test_what_has_ended_meanwhile_is_not_counted(track: Track):
     assert track.ahead.held() == [other]
 
 
-def places(held: int, *wants: Want, room: int = 10, threads: int = 10, expected: int = 0) -> dict[str, int]:
+def places(held: int, *wants: Want, free: int = 10, threads: int = 10, expected: int = 0) -> dict[str, int]:
     """How many of each kind alone may be taken ahead, beside so many mails that are held or expected."""
-    mail = sorts_of("thread", "mail")
-    demand = Demand(1, wants, room, {"async": room, "thread": threads})
-    spare = spare_of(demand, [mail] * held, [mail] * expected)
+    mail = limits_of("thread", "mail")
+    demand = Demand(1, wants, free, {"async": free, "thread": threads})
+    spare = budget_of(demand, [mail] * held, [mail] * expected)
     return {kind: min(spare.places[sort] for sort in sorts) for kind, sorts in spare.needs.items()}
 
 
 def test_half_of_the_room_of_the_worker_of_the_lane_and_of_the_kind_is_to_spare():
     wants = (Want("mail", 100, ()), Want("call", 6, ()), Want("fax", 100, (), lane="thread"), Want("sms", 1, ()))
-    assert places(0, *wants, room=20, threads=8) == {"mail": 10, "call": 3, "fax": 4, "sms": 0}
+    assert places(0, *wants, free=20, threads=8) == {"mail": 10, "call": 3, "fax": 4, "sms": 0}
 
 
 def test_what_is_held_counts_as_part_of_that_half():
     want = Want("mail", 8, (), lane="thread")
-    assert [places(held, want, room=100)["mail"] for held in (0, 2, 6, 8, 20)] == [4, 3, 1, 0, -6]
+    assert [places(held, want, free=100)["mail"] for held in (0, 2, 6, 8, 20)] == [4, 3, 1, 0, -6]
 
 
 def test_what_is_expected_is_still_part_of_the_room_and_spoken_for():
     want = Want("mail", 8, (), lane="thread")
-    assert [places(0, want, room=100, expected=number)["mail"] for number in (0, 3, 4)] == [4, 1, 0]
+    assert [places(0, want, free=100, expected=number)["mail"] for number in (0, 3, 4)] == [4, 1, 0]
 
 
 async def test_what_a_look_made_ready_is_expected_until_it_is_claimed_or_due(track: Track):
@@ -164,7 +164,7 @@ async def test_what_a_look_made_ready_is_expected_until_it_is_claimed_or_due(tra
     track.ahead.expect(Look(None, [(one.lease.id, one.lease.due_at, "mail") for one in (ours, others)]), spare)
     assert (spare.places["all"], track.ahead.spare(demand).places["all"]) == (5, 3)
     track.ahead.put([ours])
-    assert track.ahead.spare(replace(demand, room=9)).places["all"] == 3
+    assert track.ahead.spare(replace(demand, free=9)).places["all"] == 3
     track.clock.advance(0.02)
     await settle_down()
     assert track.ahead.spare(demand).places["all"] == 5

@@ -11,9 +11,9 @@ from tests.contract.bench import Bench, Ears
 from ulak import codec
 from ulak.clock import to_datetime, to_millis
 from ulak.errors import Invalid
-from ulak.spine.cron import FIRE_DUE, CronEntry, Tick
 from ulak.spine.query import Query
-from ulak.stores.sqlite import SqliteStore
+from ulak.spine.units.cron import FIRE_DUE, CronEntry, Tick
+from ulak.stores.sqlite.store import SqliteStore
 
 _FORGET = Query("forget", "UPDATE cron SET expression = NULL, time_zone = NULL", "", ())
 
@@ -111,7 +111,7 @@ async def test_an_entry_with_other_words_begins_anew_and_fires_for_no_time_of_be
 async def test_a_row_of_before_it_kept_the_words_is_that_of_the_same_entry(bench: Bench):
     entry = CronEntry("nightly", "0 2 * * *", "report")
     await bench.store.submit(FIRE_DUE, Tick((entry,)))
-    await bench.store.write(lambda tx: tx.run(_FORGET))
+    await bench.store.write(lambda tx: tx.execute(_FORGET))
     bench.clock.advance(86_400)
     assert (await bench.store.submit(FIRE_DUE, Tick((entry,))))[1] == ["nightly"]
     bench.clock.advance(86_400)

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ulak import Backoff, BreakerPolicy, Cancel, Done, Permanent, Retry, Snooze, Throttled, Transient
-from ulak.spine import executor
 from ulak.spine.breaker import TRIAL_MILLIS, Breaker, Breakers, admit, failed, succeeded
-from ulak.spine.claim import Claimed, Rotation
 from ulak.spine.handler import Handler, Handlers
-from ulak.spine.heat import LEVELS, Heat
 from ulak.spine.job import SUSPECT_LEVEL, Job, Lease
+from ulak.spine.loops import classify
+from ulak.spine.loops.hints import LEVELS, WorkHints
 from ulak.spine.outcome import Dead
+from ulak.spine.units.claim import Claimed, Rotation
 
 # Backoff
 
@@ -161,11 +161,11 @@ def test_of_too_many_kept_breakers_those_that_were_used_last_are_loaded(monkeypa
 
 
 @given(st.lists(st.integers(1, 50), min_size=40, max_size=80), st.sets(st.sampled_from(LEVELS), min_size=2))
-def test_an_eighth_goes_to_the_lower_levels_and_each_of_them_gets_its_turn(rooms, levels):
+def test_an_eighth_goes_to_the_lower_levels_and_each_of_them_gets_its_turn(frees, levels):
     rotation, ordered, given_to = Rotation(), tuple(sorted(levels)), Counter()
-    for room in rooms:
-        level, share = rotation.favour(room, ordered)
-        assert share <= room
+    for free in frees:
+        level, share = rotation.favour(free, ordered)
+        assert share <= free
         if share:
             given_to[level] += 1
     lower = ordered[1:]
@@ -175,15 +175,15 @@ def test_an_eighth_goes_to_the_lower_levels_and_each_of_them_gets_its_turn(rooms
         assert max(given_to.values()) - min(given_to.values()) <= 1
 
 
-@pytest.mark.parametrize("room", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("free", [1, 2, 3, 4, 8])
 @pytest.mark.parametrize("levels", [(1, 2, 3), (0, 3), (0, 1, 2, 3)], ids=len)
-def test_no_lower_level_starves_whatever_the_size_of_a_claim(room, levels):
+def test_no_lower_level_starves_whatever_the_size_of_a_claim(free, levels):
     rotation, favoured = Rotation(), Counter()
     for _ in range(8 * 20):
-        level, share = rotation.favour(room, levels)
+        level, share = rotation.favour(free, levels)
         favoured[level] += share
     assert all(favoured[level] > 0 for level in levels[1:])
-    assert sum(favoured.values()) == room * 20
+    assert sum(favoured.values()) == free * 20
 
 
 def test_a_single_level_needs_no_share():
@@ -202,55 +202,55 @@ def lease(kind):
 
 
 @pytest.fixture
-def heat():
+def note_ready():
     handlers = Handlers()
     for kind in ("a", "b"):
         handlers.add(Handler(kind, nothing))
-    return Heat(handlers)
+    return WorkHints(handlers)
 
 
-def test_what_becomes_ready_while_a_claim_is_under_way_stays_hot_though_the_claim_found_nothing(heat):
-    heat.add([("a", 2)])
-    heat.look()
-    heat.add([("a", 2)])
-    heat.note(Claimed(dry=[("a", 2)]), 0)
-    assert heat.levels(0) == {"a": (2,)}
-    heat.look()
-    heat.note(Claimed(dry=[("a", 2)]), 0)
-    assert heat.levels(0) == {}
+def test_what_becomes_ready_while_a_claim_is_under_way_stays_hot_though_the_claim_found_nothing(note_ready):
+    note_ready.add([("a", 2)])
+    note_ready.look()
+    note_ready.add([("a", 2)])
+    note_ready.note(Claimed(dry=[("a", 2)]), 0)
+    assert note_ready.levels(0) == {"a": (2,)}
+    note_ready.look()
+    note_ready.note(Claimed(dry=[("a", 2)]), 0)
+    assert note_ready.levels(0) == {}
 
 
-def test_a_look_everywhere_that_is_asked_for_while_a_claim_is_under_way_is_not_undone_by_its_answer(heat):
-    heat.add_all()
-    heat.look()
-    heat.add_all()
-    heat.note(Claimed(dry=[(kind, level) for kind in ("a", "b") for level in LEVELS]), 0)
-    assert heat.levels(0) == {"a": LEVELS, "b": LEVELS}
+def test_a_look_everywhere_that_is_asked_for_while_a_claim_is_under_way_is_not_undone_by_its_answer(note_ready):
+    note_ready.add_all()
+    note_ready.look()
+    note_ready.add_all()
+    note_ready.note(Claimed(dry=[(kind, level) for kind in ("a", "b") for level in LEVELS]), 0)
+    assert note_ready.levels(0) == {"a": LEVELS, "b": LEVELS}
 
 
-def test_the_kind_that_was_served_longest_ago_comes_first(heat):
-    heat.add_all()
-    heat.note(Claimed(leases=[lease("a")]), 0)
-    assert list(heat.levels(0)) == ["b", "a"]
-    heat.note(Claimed(leases=[lease("b")]), 0)
-    assert list(heat.levels(0)) == ["a", "b"]
+def test_the_kind_that_was_served_longest_ago_comes_first(note_ready):
+    note_ready.add_all()
+    note_ready.note(Claimed(leases=[lease("a")]), 0)
+    assert list(note_ready.levels(0)) == ["b", "a"]
+    note_ready.note(Claimed(leases=[lease("b")]), 0)
+    assert list(note_ready.levels(0)) == ["a", "b"]
 
 
-def test_a_kind_rests_until_its_rate_allows_more_and_then_is_hot_at_every_level(heat):
-    heat.add([("a", 0)])
-    heat.note(Claimed(dry=[("a", 0)], rate_wait_seconds={"a": 0.4}), 10)
-    assert heat.rests("a", 10.3)
-    assert heat.rest_seconds(10.1, 1) == pytest.approx(0.3)
-    assert heat.levels(10.3) == {}
-    assert not heat.rests("a", 10.4)
-    assert heat.levels(10.5) == {"a": LEVELS}
+def test_a_kind_rests_until_its_rate_allows_more_and_then_is_hot_at_every_level(note_ready):
+    note_ready.add([("a", 0)])
+    note_ready.note(Claimed(dry=[("a", 0)], rate_wait_seconds={"a": 0.4}), 10)
+    assert note_ready.rests("a", 10.3)
+    assert note_ready.rest_seconds(10.1, 1) == pytest.approx(0.3)
+    assert note_ready.levels(10.3) == {}
+    assert not note_ready.rests("a", 10.4)
+    assert note_ready.levels(10.5) == {"a": LEVELS}
 
 
-def test_suspects_are_announced_apart_and_kinds_without_a_handler_not_at_all(heat):
-    heat.suspects = False
-    heat.add([("c", 2), ("a", SUSPECT_LEVEL)])
-    assert heat.suspects
-    assert heat.levels(0) == {}
+def test_suspects_are_announced_apart_and_kinds_without_a_handler_not_at_all(note_ready):
+    note_ready.suspects = False
+    note_ready.add([("c", 2), ("a", SUSPECT_LEVEL)])
+    assert note_ready.suspects
+    assert note_ready.levels(0) == {}
 
 
 # How an attempt ends
@@ -276,20 +276,20 @@ def handler(**options):
     ids=repr,
 )
 def test_failures_are_sorted_by_what_to_do_next(error, outcome):
-    assert executor.failed(error, handler(), JOB) == outcome
+    assert classify.failed(error, handler(), JOB) == outcome
 
 
 def test_the_last_attempt_ends_in_a_death_that_tells_the_cause():
-    dead = executor.failed(Transient("busy"), handler(max_attempts=3), JOB)
+    dead = classify.failed(Transient("busy"), handler(max_attempts=3), JOB)
     assert dead == Dead("gave up after 3 attempts: Transient: busy", "transient")
-    assert isinstance(executor.bounded(Retry(5), handler(max_attempts=3), JOB), Dead)
-    assert executor.bounded(Snooze(5), handler(max_attempts=3), JOB) == Snooze(5)
+    assert isinstance(classify.bounded(Retry(5), handler(max_attempts=3), JOB), Dead)
+    assert classify.bounded(Snooze(5), handler(max_attempts=3), JOB) == Snooze(5)
 
 
 def test_what_is_returned_is_an_outcome():
-    assert executor.answered(Cancel("enough")) == Cancel("enough")
-    assert bytes(executor.answered({"a": 1}).result) == b'{"a":1}'
-    assert executor.answered(Done()) == Done()
+    assert classify.answered(Cancel("enough")) == Cancel("enough")
+    assert bytes(classify.answered({"a": 1}).result) == b'{"a":1}'
+    assert classify.answered(Done()) == Done()
 
 
 @pytest.mark.parametrize(
@@ -299,12 +299,12 @@ def test_what_is_returned_is_an_outcome():
 )
 def test_an_answer_that_makes_no_sense_is_a_permanent_failure(answer):
     with pytest.raises(Permanent):
-        executor.answered(answer)
+        classify.answered(answer)
 
 
 @given(st.text())
 def test_a_cause_can_be_stored_whatever_it_says(text):
-    said = executor.describe(OSError(text))
+    said = classify.describe(OSError(text))
     said.encode()
     assert "\x00" not in said
     assert len(said) <= 2000
@@ -312,6 +312,6 @@ def test_a_cause_can_be_stored_whatever_it_says(text):
 
 @given(st.one_of(st.floats(allow_nan=True), st.integers(-(10**30), 10**30)))
 def test_a_pause_ends_between_now_and_ten_years_from_now(seconds):
-    at = executor.resume_at(Retry(seconds), 1000)
+    at = classify.resume_at(Retry(seconds), 1000)
     assert 1000 <= at <= 1000 + 10 * 365 * 86_400_000
-    assert executor.resume_at(Snooze(seconds), 1000) == max(at, 1100)  # a snooze is not charged, so it has a least
+    assert classify.resume_at(Snooze(seconds), 1000) == max(at, 1100)  # a snooze is not charged, so it has a least

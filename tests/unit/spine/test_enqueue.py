@@ -10,9 +10,9 @@ import pytest
 from tests.contract.bench import Bench, Ears
 from tests.postgres_server import fresh_database
 from ulak.errors import Conflict
-from ulak.spine.enqueue import ENQUEUE_ONE, Full
-from ulak.stores.postgres import PostgresStore
-from ulak.stores.sqlite import SqliteStore
+from ulak.spine.units.enqueue import ENQUEUE_ONE, Full
+from ulak.stores.postgres.store import PostgresStore
+from ulak.stores.sqlite.store import SqliteStore
 
 
 def _capacity(pool):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ulak.spine.event import read_events, to_block, told
+from ulak.spine.event import events_for, read_events, to_block
 
 
 class Row(NamedTuple):
@@ -19,7 +19,7 @@ class Log:
     def __init__(self, *blocks: tuple[int, bytes]) -> None:
         self._rows = [(first, 0, 1_800_000_000_000, body) for first, body in blocks]
 
-    def all(self, query, **parameters):
+    def rows(self, query, **parameters):
         return self._rows
 
 
@@ -29,7 +29,7 @@ def told_of(log: Log, after: int = 0, limit: int = 100) -> list[tuple[int, str, 
 
 def test_jobs_that_agree_share_an_entry_and_keep_their_order_and_numbers():
     rows = [Row(1, "a", 1), Row(2, "a", 1), Row(3, "b", 1), Row(4, "a", 2), Row(5, "a", 2)]
-    events = told("started", rows, "attempt")
+    events = events_for("started", rows, "attempt")
     assert events == [("started", [1, 2], "a", 1), ("started", [3], "b", 1), ("started", [4, 5], "a", 2)]
     count, body = to_block(events)
     assert count == 5
@@ -43,7 +43,7 @@ def test_jobs_that_agree_share_an_entry_and_keep_their_order_and_numbers():
 
 
 def test_a_cursor_in_the_midst_of_an_entry_reads_on_behind_it():
-    _, body = to_block(told("done", [Row(1, "a", 1), Row(2, "a", 1), Row(3, "a", 1)], "attempt"))
+    _, body = to_block(events_for("done", [Row(1, "a", 1), Row(2, "a", 1), Row(3, "a", 1)], "attempt"))
     assert told_of(Log((10, body)), after=11) == [(12, "done", 3, "a", 1)]
     assert told_of(Log((10, body)), after=9, limit=2) == [(10, "done", 1, "a", 1), (11, "done", 2, "a", 1)]
 

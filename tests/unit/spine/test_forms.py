@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from ulak import Backoff, BreakerPolicy, Conflict, Invalid, NewJob, Priority
 from ulak.clock import to_datetime, to_millis
 from ulak.ids import Ids
-from ulak.spine.cron import CronEntry
-from ulak.spine.form import MOST_JOBS, MOST_PAYLOAD_BYTES, to_row, to_rows
 from ulak.spine.handler import Handler, Handlers
 from ulak.spine.query import Queries
+from ulak.spine.units.cron import CronEntry
+from ulak.spine.validate import MAX_JOBS, MAX_PAYLOAD_BYTES, to_row, to_rows
 
 NOW = 1_800_000_000_000
 LATEST = to_datetime(NOW) + timedelta(days=3650)
@@ -79,7 +79,7 @@ def test_a_delay_and_an_instant_say_when():
         ({"expires_at": datetime(2027, 1, 1)}, "expires_at"),
         ({"payload": object()}, "payload"),
         ({"payload": "\ud800"}, "payload"),
-        ({"payload": "x" * MOST_PAYLOAD_BYTES}, "payload"),
+        ({"payload": "x" * MAX_PAYLOAD_BYTES}, "payload"),
         ({"payload": {"price": float("nan")}}, "payload"),  # JSON has none, and null is something else
         ({"payload": [[1, float("-inf")]]}, "payload"),
         ({"payload": reduce(lambda inner, _: [inner], range(101), 1)}, "payload"),
@@ -112,8 +112,8 @@ def test_what_could_not_be_kept_is_refused_and_the_field_is_named(options, field
 
 def test_a_batch_has_its_bound_and_its_ids_are_in_order():
     with pytest.raises(Invalid, match="too many"):
-        to_rows([NewJob("mail.send")] * (MOST_JOBS + 1), Ids(), NOW)
-    ids = [one.id for one in to_rows([NewJob("mail.send")] * MOST_JOBS, Ids(), NOW)]
+        to_rows([NewJob("mail.send")] * (MAX_JOBS + 1), Ids(), NOW)
+    ids = [one.id for one in to_rows([NewJob("mail.send")] * MAX_JOBS, Ids(), NOW)]
     assert ids == sorted(set(ids))
 
 
@@ -165,7 +165,6 @@ def test_a_limit_of_nothing_is_refused(options):
         {"lane": "proces"},
         {"backoff": 5},
         {"breaker": True},
-        {"pool": 5},
     ],
     ids=repr,
 )
@@ -196,12 +195,10 @@ def test_a_breaker_that_could_not_work_is_refused(options):
         BreakerPolicy(**options)
 
 
-def test_kinds_of_one_pool_share_the_smallest_bound():
+def test_a_kind_has_its_own_bound_or_the_usual_one():
     handlers = Handlers()
-    handlers.add(Handler("mail.send", handle, pool="out", capacity=10))
-    handlers.add(Handler("sms.send", handle, pool="out", capacity=5))
-    assert handlers.pool_of("mail.send") == handlers.pool_of("sms.send") == "out"
-    assert handlers.capacity_of("out", 1000) == 5
+    handlers.add(Handler("mail.send", handle, capacity=10))
+    assert handlers.capacity_of("mail.send", 1000) == 10
     assert handlers.capacity_of("other", 1000) == 1000
 
 
@@ -237,7 +234,7 @@ def test_an_hour_that_the_clocks_skip_still_has_one_firing():
         {"kind": ""},
         {"kind": "x" * 101},
         {"payload": object()},
-        {"payload": "x" * MOST_PAYLOAD_BYTES},
+        {"payload": "x" * MAX_PAYLOAD_BYTES},
         {"expression": None},
         {"time_zone": None},
     ],
@@ -266,3 +263,11 @@ def test_every_statement_of_the_spine_loads_and_no_cast_is_taken_for_a_parameter
 def test_an_unknown_statement_is_named():
     with pytest.raises(LookupError, match="no query 'nonsense'"):
         Queries("ulak.spine").nonsense  # noqa: B018 - asking for it is the test
+
+
+def test_kinds_that_may_run_more_than_the_worker_does_at_once_are_told():
+    handlers = Handlers()
+    for kind in ("mail.send", "sms.send"):
+        handlers.add(Handler(kind, handle, concurrency=100))
+    assert handlers.crowding(200) is None
+    assert "200 jobs at once, and worker.concurrency allows 199" in str(handlers.crowding(199))

@@ -8,33 +8,34 @@ import pytest
 
 from ulak import Refused, Unavailable
 from ulak.clock import ManualClock
-from ulak.spine.admission import Gate, Waiter
-from ulak.spine.enqueue import Full
+from ulak.spine.breaker import Breakers
 from ulak.spine.handler import Handlers
 from ulak.spine.job import Row
-from ulak.spine.store import Ledger
+from ulak.spine.loops.gate import Gate, Waiter
+from ulak.spine.store import Capacity
 from ulak.spine.telemetry import Telemetry
+from ulak.spine.units.enqueue import Full
 
 
 class Store:
-    """Room is what the test says it is; `before_answer` runs between the verdict and its delivery."""
+    """Capacity is what the test says it is; `before_answer` runs between the verdict and its delivery."""
 
-    def __init__(self, room=0):
-        self.ledger = Ledger(lambda _: 10)
-        self.ledger.available["mail.send"] = room
+    def __init__(self, free=0):
+        self.capacity = Capacity(lambda _: 10)
+        self.capacity.available["mail.send"] = free
         self.before_answer = None
         self.accepted = []
         self.asked = 0
 
     @property
-    def room(self):
-        return self.ledger.available["mail.send"]
+    def free(self):
+        return self.capacity.available["mail.send"]
 
     async def submit(self, verb, rows):
         self.asked += 1
-        full = self.room < len(rows)
+        full = self.free < len(rows)
         if not full:
-            self.ledger.available["mail.send"] -= len(rows)
+            self.capacity.available["mail.send"] -= len(rows)
             self.accepted.append(rows[0].id)
         if self.before_answer is not None:
             action, self.before_answer = self.before_answer, None
@@ -42,8 +43,8 @@ class Store:
         await asyncio.sleep(0)
         return Full("mail.send", len(rows)) if full else [row.id for row in rows]
 
-    def free(self, gate, number=1):
-        self.ledger.available["mail.send"] += number
+    def give(self, gate, number=1):
+        self.capacity.available["mail.send"] += number
         gate.announce(["mail.send"])
 
 
@@ -52,9 +53,9 @@ def rows(identifier, number=1):
     return [Row(identifier + index, "mail.send", *plain) for index in range(number)]
 
 
-def make(room=0):
-    store, clock = Store(room), ManualClock()
-    return store, clock, Gate(store, clock, Handlers(), Telemetry())
+def make(free=0):
+    store, clock = Store(free), ManualClock()
+    return store, clock, Gate(store, clock, Handlers(), Telemetry(), Breakers())
 
 
 async def turn():
@@ -64,7 +65,7 @@ async def turn():
 
 async def test_room_that_comes_between_the_refusal_and_the_line_is_taken():
     store, _, gate = make()
-    store.before_answer = lambda: store.free(gate)
+    store.before_answer = lambda: store.give(gate)
     assert await asyncio.wait_for(gate.put(rows(1)), 5) == [1]
 
 
@@ -75,7 +76,7 @@ async def test_those_who_wait_go_in_the_order_in_which_they_came():
         waiting.append(asyncio.create_task(gate.put(rows(identifier))))
         await turn()
     for _ in range(5):
-        store.free(gate)
+        store.give(gate)
         await turn()
     await asyncio.gather(*waiting)
     assert store.accepted == list(range(5))
@@ -87,7 +88,7 @@ async def test_one_who_is_cancelled_in_the_moment_of_its_turn_passes_it_on():
     await turn()
     second = asyncio.create_task(gate.put(rows(2)))
     await turn()
-    store.free(gate)
+    store.give(gate)
     first.cancel()  # woken, and gone before it could ask
     assert await asyncio.wait_for(second, 5) == [2]
     with pytest.raises(asyncio.CancelledError):
@@ -103,11 +104,11 @@ async def test_one_whose_request_fails_passes_its_turn_on():
 
     def fail():
         store.accepted.remove(1)
-        store.ledger.available["mail.send"] += 1
+        store.capacity.available["mail.send"] += 1
         raise Unavailable("the database went away")
 
     store.before_answer = fail
-    store.free(gate)
+    store.give(gate)
     with pytest.raises(Unavailable):
         await first
     assert await asyncio.wait_for(second, 5) == [2]
@@ -123,11 +124,11 @@ async def test_a_large_request_at_the_head_is_not_overtaken_and_does_not_spin():
     for _ in range(3):
         assert not large.done()
         assert not small.done()
-        store.free(gate)
+        store.give(gate)
         await turn()
     assert await large == [1, 2, 3]
     assert store.asked - asked <= 4
-    store.free(gate)
+    store.give(gate)
     assert await small == [10]
 
 
@@ -137,7 +138,7 @@ async def test_a_time_that_is_over_refuses_and_tells_the_next():
     await turn()
     small = asyncio.create_task(gate.put(rows(10)))
     await turn()
-    store.free(gate)
+    store.give(gate)
     await turn()
     clock.advance(5)
     assert await large is None
@@ -151,7 +152,7 @@ async def test_one_who_was_woken_in_vain_and_has_no_time_left_tells_the_next():
     small = asyncio.create_task(gate.put(rows(10)))
     await turn()
     store.before_answer = lambda: clock.advance(5)
-    store.free(gate)
+    store.give(gate)
     assert await large is None
     assert await asyncio.wait_for(small, 5) == [10]
 
@@ -160,14 +161,14 @@ async def test_a_newcomer_does_not_take_the_room_that_one_before_it_waits_to_gro
     store, _, gate = make()
     large = asyncio.create_task(gate.put(rows(1, 3)))
     await turn()
-    store.free(gate, 2)
+    store.give(gate, 2)
     await turn()
     small = asyncio.create_task(gate.put(rows(10)))
     await turn()
     assert store.accepted == []
-    store.free(gate)
+    store.give(gate)
     assert await large == [1, 2, 3]
-    store.free(gate)
+    store.give(gate)
     assert await small == [10]
 
 

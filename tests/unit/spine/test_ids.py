@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ulak.errors import Unavailable
-from ulak.ids import EPOCH_MILLIS, NODE_REST_MILLIS, NODES, Ids, from_uuid, made_at, to_uuid
+from ulak.ids import EPOCH_MILLIS, FIRST_MARK, MARK_BITS, NODE_REST_MILLIS, NODES, Ids, from_uuid, made_at, to_uuid
 
 NOW = 1_800_000_000_000
 
@@ -88,6 +88,23 @@ def test_a_node_out_of_range_is_refused(node):
 @given(st.integers(0, (1 << 63) - 1))
 def test_an_id_survives_the_way_to_a_uuid_and_back(identifier):
     assert from_uuid(to_uuid(identifier)) == identifier
+
+
+MARKS = st.integers(0, (1 << MARK_BITS) - 1)
+
+
+@given(st.integers(0, (1 << 63) - 1), MARKS)
+def test_an_id_is_marked_by_its_store_and_read_back_there_only(identifier, mark):
+    ours, other = Ids(mark=mark), Ids(mark=mark ^ 1)
+    assert ours.from_uuid(ours.to_uuid(identifier)) == identifier
+    assert ours.to_text(identifier) == str(ours.to_uuid(identifier))
+    assert other.to_uuid(identifier) != ours.to_uuid(identifier)
+    assert other.from_uuid(ours.to_text(identifier)) is None or mark == FIRST_MARK
+    assert ours.from_uuid(to_uuid(identifier)) == identifier  # made before stores had marks
+
+
+def test_text_that_is_not_a_uuid_is_nobodys_id():
+    assert Ids().from_uuid("nonsense") is None
 
 
 @given(st.uuids(version=4))

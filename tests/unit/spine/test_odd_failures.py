@@ -8,9 +8,9 @@ import pytest
 
 from ulak.backoff import Backoff
 from ulak.errors import Permanent, Throttled
-from ulak.spine import executor
 from ulak.spine.handler import Handler
 from ulak.spine.job import Job
+from ulak.spine.loops import classify
 from ulak.spine.outcome import Done, Retry, Snooze
 
 
@@ -27,7 +27,7 @@ JOB = Job(1, "mail.send", None, 3, 1)
 
 
 def outcome_of(error, **backoff):
-    return executor.failed(error, Handler("mail.send", nothing, backoff=Backoff(jitter=0, **backoff)), JOB)
+    return classify.failed(error, Handler("mail.send", nothing, backoff=Backoff(jitter=0, **backoff)), JOB)
 
 
 def test_an_error_that_can_not_be_printed_is_a_failure_like_others():
@@ -41,7 +41,7 @@ def test_a_pause_that_is_no_number_is_the_usual_pause(asked):
 
 def test_a_pause_that_is_not_a_number_ends_at_once():
     outcome = outcome_of(Throttled("slow", retry_after_seconds=float("nan")))
-    assert executor.resume_at(outcome, 1000) == 1000
+    assert classify.resume_at(outcome, 1000) == 1000
 
 
 @pytest.mark.parametrize("factor", [1e9, 10**9])
@@ -51,22 +51,22 @@ def test_a_backoff_that_grows_beyond_all_numbers_stays_at_its_cap(factor):
 
 def test_a_message_of_megabytes_is_cut_before_it_is_masked(monkeypatch):
     seen = []
-    monkeypatch.setattr(executor, "mask_text", lambda text: seen.append(len(text)) or text)
-    cause = executor.describe(ValueError("a word " * 1_000_000))
+    monkeypatch.setattr(classify, "mask_text", lambda text: seen.append(len(text)) or text)
+    cause = classify.describe(ValueError("a word " * 1_000_000))
     assert cause.startswith("ValueError: a word ")
-    assert len(cause) == executor.MOST_CAUSE
+    assert len(cause) == classify.MAX_CAUSE
     assert max(seen) < 20_000
 
 
 def test_a_long_message_is_cut_between_words_so_that_no_half_secret_is_left():
-    cause = executor.describe(ValueError("x " + "a1" * 4994 + " ayse@example.com and more " + "y" * 9999))
+    cause = classify.describe(ValueError("x " + "a1" * 4994 + " ayse@example.com and more " + "y" * 9999))
     assert "ayse" not in cause
 
 
 @pytest.mark.parametrize("seconds", [None, "soon"])
 def test_a_snooze_without_a_number_is_said_to_be_wrong(seconds):
     with pytest.raises(Permanent, match="give seconds as a number"):
-        executor.answered(Snooze(seconds))
+        classify.answered(Snooze(seconds))
 
 
 async def later(tx):
@@ -86,4 +86,4 @@ async def later(tx):
 )
 def test_a_result_that_would_not_be_kept_as_it_is_says_why(answer, why):
     with pytest.raises(Permanent, match=re.escape(why)):
-        executor.answered(answer)
+        classify.answered(answer)

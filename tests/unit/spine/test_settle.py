@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from tests.contract.bench import Bench, Ears
 from tests.postgres_server import fresh_database
-from ulak.spine.cancel import CANCEL
-from ulak.spine.jobs import read_record
 from ulak.spine.outcome import Cancel, Done, Release, Settlement, Snooze
-from ulak.spine.rescue import RESCUE, Lost
-from ulak.spine.settle import SETTLE
-from ulak.stores.postgres import PostgresStore
-from ulak.stores.sqlite import SqliteStore
+from ulak.spine.units.cancel import CANCEL
+from ulak.spine.units.records import read_record
+from ulak.spine.units.rescue import RESCUE, Lost
+from ulak.spine.units.settle import SETTLE
+from ulak.stores.postgres.store import PostgresStore
+from ulak.stores.sqlite.store import SqliteStore
 
 
 def _capacity(pool):

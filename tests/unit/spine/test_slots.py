@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.contract.bench import Bench, Ears, ids_of
-from ulak.spine.budget import refund, spend
 from ulak.spine.query import Query
-from ulak.spine.slots import PROMOTE_STRANDED, take_slot
-from ulak.stores.sqlite import SqliteStore
+from ulak.spine.units.rate import refund, spend
+from ulak.spine.units.slots import PROMOTE_STRANDED, take_slot
+from ulak.stores.sqlite.store import SqliteStore
 
 _STRAND = Query("strand", "UPDATE job SET slot = NULL WHERE state = 2", "", ())
 
@@ -48,7 +48,7 @@ async def test_a_key_with_a_free_slot_and_jobs_behind_is_found(bench: Bench):
     for key in ("a", "b", "c"):
         await bench.offer(bench.row(key=key), bench.row(key=key))
     holders = await bench.claim()
-    await bench.store.write(lambda tx: tx.run(_STRAND))
+    await bench.store.write(lambda tx: tx.execute(_STRAND))
     assert await bench.claim() == []
     assert await bench.store.submit(PROMOTE_STRANDED, "") is None
     freed = await bench.claim()
@@ -90,16 +90,16 @@ class Bucket:
 
     def __init__(self):
         self.now = 0
-        self.row = None
+        self.budget = None
 
-    def run(self, query, **given):
+    def execute(self, query, **given):
         if query.name == "open_budget":
-            self.row = self.row or (given["tokens"], given["now"])
+            self.budget = self.budget or (given["tokens"], given["now"])
         elif query.name == "save_budget":
-            self.row = (given["tokens"], given["now"])
+            self.budget = (given["tokens"], given["now"])
         else:
-            self.row = (self.row[0] + given["tokens"], self.row[1])
+            self.budget = (self.budget[0] + given["tokens"], self.budget[1])
         return 1
 
-    def one(self, query, **given):
-        return self.row
+    def row(self, query, **given):
+        return self.budget

@@ -10,13 +10,13 @@ import pytest
 from ulak.clock import ManualClock, to_datetime
 from ulak.errors import Unavailable
 from ulak.spine.event import EventRecord
-from ulak.spine.tail import END_SECONDS, LOOK_SECONDS, Page, Tail
+from ulak.spine.loops.tail import END_SECONDS, LOOK_SECONDS, Tail, TailPage
 
 
 class Log:
     """A store that counts how often it is read, and can be made slow or broken."""
 
-    shared = False
+    multi_process = False
 
     def __init__(self):
         self.clock, self.newest, self.reads, self.watchers = ManualClock(), 0, [], []
@@ -52,7 +52,7 @@ class Follower:
         self.task = asyncio.create_task(self._follow(tail, cursor))
 
     async def _follow(self, tail, cursor):
-        async with aclosing(tail.follow(Page(cursor))) as pages:
+        async with aclosing(tail.follow(TailPage(cursor))) as pages:
             async for page in pages:
                 self.pages += 1
                 self.seen += [event.seq for event in page.events]

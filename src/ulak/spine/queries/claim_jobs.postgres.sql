@@ -3,7 +3,7 @@
 UPDATE job
 SET state = 2, epoch = epoch + 1, owner = :owner, attempt = attempt + 1, started_at = GREATEST(:now, due_at)
 WHERE id = ANY(ARRAY(
-  SELECT id FROM job WHERE kind = :kind AND prio = :prio AND state = 0 AND id + 0 > :floor
-  ORDER BY kind, prio, id + 0 LIMIT :n FOR UPDATE SKIP LOCKED
+  SELECT id FROM job WHERE kind = :kind AND prio = :prio AND state = 0 AND turn > :floor
+  ORDER BY kind, prio, turn LIMIT :n FOR UPDATE SKIP LOCKED
 ))
-RETURNING id, epoch, kind, key, prio, attempt, crashes, accepted_at, due_at, expires_at, payload
+RETURNING id, epoch, kind, key, prio, attempt, crashes, accepted_at, due_at, expires_at, payload, turn

@@ -3,6 +3,6 @@ SET state = 2, epoch = epoch + 1, owner = :owner, attempt = attempt + 1, started
 WHERE id IN (
   SELECT id FROM job INDEXED BY job_suspect
   WHERE state = 4 AND crashes >= :least AND crashes <= :most AND kind IN (SELECT value FROM json_each(:kinds))
-  ORDER BY crashes, id LIMIT :n
+  ORDER BY crashes, turn LIMIT :n
 )
 RETURNING id, epoch, kind, key, prio, attempt, crashes, accepted_at, due_at, expires_at, payload

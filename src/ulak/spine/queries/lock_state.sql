@@ -1,2 +1,2 @@
-SELECT state, id, epoch, kind, key, slot, prio, attempt, crashes, continuation, started_at, cancelled_at
+SELECT state, id, epoch, kind, key, slot, slots, prio, attempt, crashes, continuation, started_at, cancelled_at, state
 FROM job WHERE id = :id

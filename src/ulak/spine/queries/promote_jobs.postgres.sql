@@ -1,3 +1,4 @@
 UPDATE job
-SET state = CASE WHEN crashes = 0 THEN 0 ELSE 4 END, slot = (:slot::bigint[])[width_bucket(id, :id::bigint[])]
+SET state = CASE WHEN crashes = 0 THEN 0 ELSE 4 END, slot = (:slot::bigint[])[width_bucket(id, :id::bigint[])],
+    turn = (:turn::bigint[])[width_bucket(id, :id::bigint[])]
 WHERE id = ANY(:id::bigint[])

@@ -1,1 +1,2 @@
-UPDATE job SET state = CASE WHEN crashes = 0 THEN 0 ELSE 4 END, slot = :slot WHERE id = :id
+UPDATE job SET state = CASE WHEN crashes = 0 THEN 0 ELSE 4 END, slot = given.column1, turn = given.column3
+FROM (VALUES :rows) AS given WHERE id = given.column2

@@ -2,6 +2,6 @@ SELECT word, kind, sum(number)
 FROM (
   SELECT word, kind, number FROM tally
   UNION ALL
-  SELECT added.word, added.kind, added.number FROM event_inbox, unnest(words, kinds, numbers) AS added (word, kind, number)
+  SELECT added.word, added.kind, added.number FROM event_outbox, unnest(words, kinds, numbers) AS added (word, kind, number)
 ) AS told
 GROUP BY word, kind

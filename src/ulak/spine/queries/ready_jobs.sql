@@ -1,1 +1,2 @@
-UPDATE job SET state = CASE WHEN crashes = 0 THEN 0 ELSE 4 END WHERE id IN (SELECT value FROM json_each(:ids))
+UPDATE job SET state = CASE WHEN crashes = 0 THEN 0 ELSE 4 END, turn = given.column1
+FROM (VALUES :rows) AS given WHERE id = given.column2

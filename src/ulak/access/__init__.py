@@ -1,0 +1,1 @@
+"""Access: API keys, and what their holders may do."""

@@ -1,0 +1,1 @@
+SELECT value FROM access_secret WHERE name = :name

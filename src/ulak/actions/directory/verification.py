@@ -1,0 +1,103 @@
+"""Proving that a channel reaches its owner: a code is sent through it, and comes back."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from ulak.actions.decide import Limits, StepFailure, delay_seconds
+from ulak.actions.directory.entries import read_channel, save_channel
+from ulak.actions.model import RecipientChannel, VerifyStatus, kind_of
+from ulak.actions.plans.render import Words
+from ulak.actions.records import read_targets
+from ulak.actions.steps.delivery import Delivery
+from ulak.actions.steps.failures import as_error
+from ulak.actions.wire import faults
+from ulak.errors import Invalid
+from ulak.spine.job import Job, NewJob
+from ulak.spine.outcome import Cancel, Dead, Done, Outcome
+from ulak.spine.query import Queries
+from ulak.spine.store import Store, Tx
+from ulak.spine.units.enqueue import enqueue_owed
+
+sql = Queries("ulak.actions")
+
+KIND = kind_of("verify")
+MAX_WRONG = 5
+VALID_MILLIS = 15 * 60_000
+
+
+def new_code() -> str:
+    return f"{secrets.randbelow(1_000_000):06}"
+
+
+def start_verification(tx: Tx, identifier: int, code: str, secret: str) -> RecipientChannel:
+    """Keep the code's digest, and owe a message with the code."""
+    channel = read_channel(tx, identifier)
+    digest = _digest(secret, identifier, code)
+    tx.execute(sql.save_verification, channel=identifier, digest=digest, wrong=0, expires_at=tx.now + VALID_MILLIS)
+    enqueue_owed(tx, [NewJob(KIND, {"channel": identifier, "code": code})])
+    return channel
+
+
+def confirm(tx: Tx, identifier: int, code: str, secret: str) -> RecipientChannel | str:
+    """The verified channel, or why it is not: the wrong guess is kept too, so it is a value and not an exception."""
+    channel = read_channel(tx, identifier)
+    row = tx.row(sql.read_verification, channel=identifier)
+    if row is None:
+        return "no code was sent, or it is used up; ask for a new one"
+    digest, wrong, expires_at = row
+    if expires_at <= tx.now:
+        return "the code is too old; ask for a new one"
+    if hmac.compare_digest(digest, _digest(secret, identifier, code)):
+        tx.execute(sql.delete_verification, channel=identifier)
+        return save_channel(tx, _with_status(channel, VerifyStatus.VERIFIED))
+    if wrong + 1 < MAX_WRONG:
+        tx.execute(sql.save_verification, channel=identifier, digest=digest, wrong=wrong + 1, expires_at=expires_at)
+        return f"is not the code that was sent; {MAX_WRONG - wrong - 1} more tries"
+    tx.execute(sql.delete_verification, channel=identifier)
+    save_channel(tx, _with_status(channel, VerifyStatus.FAILED))
+    return "is not the code that was sent, for the fifth time; the channel has failed, ask for a new code"
+
+
+def trust(tx: Tx, identifier: int) -> RecipientChannel:
+    tx.execute(sql.delete_verification, channel=identifier)
+    return save_channel(tx, _with_status(read_channel(tx, identifier), VerifyStatus.VERIFIED))
+
+
+def _with_status(channel: RecipientChannel, status: VerifyStatus) -> RecipientChannel:
+    return msgspec.structs.replace(channel, verify_status=status.value)
+
+
+def _digest(secret: str, channel: int, code: str) -> str:
+    return hmac.new(secret.encode(), f"{channel}:{code}".encode(), hashlib.sha256).hexdigest()
+
+
+class CodeSender:
+    """Sends a code through the channel that it is to prove."""
+
+    def __init__(self, open_store: Callable[[], Store], delivery: Delivery, limits: Mapping[str, Limits]) -> None:
+        self._store = open_store
+        self._delivery = delivery
+        self._limits = limits
+
+    async def run(self, job: Job) -> Outcome:
+        target = (await self._store().read(read_targets, [job.payload["channel"]])).get(job.payload["channel"])
+        if target is None:
+            return Cancel("its channel is no longer there")
+        code, limits = job.payload["code"], self._limits[target.channel_type]
+        words = Words("Your verification code", f"Your verification code is {code}.")
+        answer = await self._delivery.hand_over(job, target, words, {"code": code}, limits)
+        if isinstance(answer, StepFailure):
+            if answer.retryable:
+                raise as_error(answer, delay_seconds(max(job.attempt - 1, 0), answer.retry_after_seconds))
+            return Dead(f"{answer.code}: {answer.message}", "permanent", answer.code)
+        return Done()
+
+
+def refusal(why: str) -> Invalid:
+    return faults.refusal("the code", [("code", why)])

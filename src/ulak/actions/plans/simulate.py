@@ -1,0 +1,124 @@
+"""A plan on a virtual clock: what would be sent to whom and when, and why; nothing is sent, nothing is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ulak.actions import decide
+from ulak.actions.brakes import Brake, Spent, segments_of
+from ulak.actions.decide import Hold, Resolution, Wait
+from ulak.actions.model import ActionPlan, PlanStep, StepState
+from ulak.actions.wire.events import instant
+from ulak.errors import Error
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How a step's texts come out: whether its condition holds, and what it says."""
+
+    holds: Callable[[PlanStep], bool]
+    body: Callable[[PlanStep], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a plan would meet: whom each step is for, and what each channel had in this hour."""
+
+    resolutions: dict[int, Resolution]
+    critical: bool
+    quiet_hours: str | None
+    time_zone: str | None
+    brakes: dict[str, Brake]
+    spent: dict[int, Spent] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Walk:
+    at: int
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    states: dict[int, StepState] = field(default_factory=dict)
+
+    def note(self, step: PlanStep, decision: str, why: str, profile: int | None = None, channel: str = "") -> None:
+        self.entries.append(
+            {
+                "at": instant(self.at),
+                "step_order": step.step_order,
+                "channel_type": channel or step.channel_type,
+                "recipient_profile_id": profile,
+                "decision": decision,
+                "why": why,
+            }
+        )
+
+
+def simulate(plan: ActionPlan, at: int, words: Words, around: Around) -> list[dict[str, Any]]:
+    """The timeline. An attempt is taken to succeed at once."""
+    walk = _Walk(at)
+    step: PlanStep | None = plan.first()
+    while step is not None:
+        if step.delay_seconds:
+            walk.note(step, "wait", f"delay of {step.delay_seconds:g} s after the step before")
+            walk.at += round(step.delay_seconds * 1000)
+        walk.states[step.step_order] = _run(step, walk, words, around)
+        onward = decide.onward(plan, step, walk.states)
+        if onward.step is None and onward.why.endswith("stops the plan"):
+            walk.note(step, "fail", onward.why)
+        step = onward.step
+    return walk.entries
+
+
+def _run(step: PlanStep, walk: _Walk, words: Words, around: Around) -> StepState:
+    try:
+        if step.condition is not None and not words.holds(step):
+            walk.note(step, "skip", f"its condition is false: {step.condition}")
+            return StepState.SKIPPED
+        return _address(step, words.body(step), walk, around)
+    except Error as error:
+        walk.note(step, "fail", f"TEMPLATE_RENDER: {error}")
+        return StepState.FAILED
+
+
+def _address(step: PlanStep, body: str, walk: _Walk, around: Around) -> StepState:
+    if step.channel_type == "downlink":
+        walk.note(step, "hand_over", "goes to the device by the downlink topic")
+        return StepState.HANDED_OVER
+    if step.channel_type == "audit":
+        walk.note(step, "send", "a line in the audit chain")
+        return StepState.SENT
+    resolution = around.resolutions[step.step_order]
+    if resolution.failure is not None:
+        walk.note(step, "fail", f"{resolution.failure.code}: {resolution.failure.message}")
+        return StepState.FAILED
+    return _send(step, body, resolution, walk, around)
+
+
+def _send(step: PlanStep, body: str, resolution: Resolution, walk: _Walk, around: Around) -> StepState:
+    target = resolution.targets[0]
+    profile, channel = target.profile_id, target.channel_type
+    segments = segments_of(body) if channel == "sms" else 0
+    pause = decide.pause_of(
+        target,
+        walk.at,
+        critical=around.critical,
+        brake=around.brakes.get(channel, Brake()),
+        spent=around.spent.get(target.channel_id, Spent()),
+        segments=segments,
+        quiet_hours=around.quiet_hours,
+        time_zone=around.time_zone,
+    )
+    if isinstance(pause, Hold):
+        walk.note(step, "fail", f"held: {pause.why}", profile, channel)
+        return StepState.HELD
+    if isinstance(pause, Wait):
+        walk.note(step, "wait", pause.why, profile, channel)
+        walk.at = pause.until
+    others = len(resolution.targets) - 1
+    fallback = f"; {others} more to fall back on" if others else ""
+    walk.note(step, "send", f"{_origin(target.route_id)}, channel {target.channel_id}{fallback}", profile, channel)
+    return StepState.SENT
+
+
+def _origin(route: int | None) -> str:
+    return "the device's own profile" if route is None else f"route {route}"

@@ -1,0 +1,1 @@
+SELECT count(*), count(ended_at) FROM actions_run

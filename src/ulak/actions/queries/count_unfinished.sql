@@ -1,0 +1,1 @@
+SELECT count(*) FROM (SELECT 1 FROM actions_run WHERE ended_at IS NULL LIMIT :n) AS unfinished

@@ -1,0 +1,1 @@
+DELETE FROM recipient_channels WHERE profile_id = :profile

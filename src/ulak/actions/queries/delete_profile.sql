@@ -1,0 +1,1 @@
+DELETE FROM recipient_profiles WHERE id = :id

@@ -1,0 +1,1 @@
+DELETE FROM action_routes WHERE action_plan_id = :plan

@@ -1,0 +1,1 @@
+DELETE FROM actions_run WHERE id = ANY(:ids::bigint[])

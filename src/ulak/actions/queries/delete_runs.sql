@@ -1,0 +1,1 @@
+DELETE FROM actions_run WHERE id IN (SELECT value FROM json_each(:ids))

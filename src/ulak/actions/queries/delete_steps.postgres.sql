@@ -1,0 +1,1 @@
+DELETE FROM actions_step WHERE run = ANY(:runs::bigint[])

@@ -1,0 +1,1 @@
+DELETE FROM actions_step WHERE run IN (SELECT value FROM json_each(:runs))

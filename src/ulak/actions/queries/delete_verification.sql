@@ -1,0 +1,1 @@
+DELETE FROM actions_verification WHERE channel_id = :channel

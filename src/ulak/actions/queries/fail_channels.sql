@@ -1,0 +1,2 @@
+UPDATE recipient_channels SET verify_status = 'failed', updated_at = :now
+WHERE verify_status <> 'failed' AND id IN (SELECT value FROM json_each(:ids)) RETURNING id, profile_id, channel_type

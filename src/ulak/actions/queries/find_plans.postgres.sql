@@ -1,0 +1,1 @@
+SELECT id, version, critical FROM action_plans WHERE deleted_at IS NULL AND id = ANY(:ids::bigint[])

@@ -1,0 +1,2 @@
+SELECT id, name, critical, version, created_at, updated_at, deleted_at FROM action_plans
+WHERE id > :after AND deleted_at IS NULL ORDER BY id LIMIT :n

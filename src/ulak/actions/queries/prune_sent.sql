@@ -1,0 +1,1 @@
+DELETE FROM actions_sent WHERE hour < :before

@@ -1,0 +1,1 @@
+SELECT value FROM actions_secret WHERE name = :name

@@ -1,0 +1,1 @@
+SELECT channel_id, messages, segments FROM actions_sent WHERE hour = :hour AND channel_id IN (SELECT value FROM json_each(:channels))

@@ -1,0 +1,89 @@
+"""What providers say later: a delivered message ends its wait, an undelivered one goes to the next channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ulak.actions.model import ROOM, ActionRun, ActionStep, StepState
+from ulak.actions.plans.book import PlanBook
+from ulak.actions.records import lock_runs, note, read_steps
+from ulak.actions.steps.ends import RECEIPT_KIND, Batch, StepEnd, StepEnds
+from ulak.actions.wire import events
+from ulak.channels.receipts import DeliveryReceipt
+from ulak.spine.job import NewJob
+from ulak.spine.query import Queries
+from ulak.spine.store import Tx
+from ulak.spine.units.enqueue import enqueue_owed
+from ulak.spine.units.withdraw import withdraw
+
+sql = Queries("ulak.actions")
+
+_ARRIVED = frozenset({"delivered", "read"})
+
+
+def take_receipts(tx: Tx, receipts: Sequence[DeliveryReceipt], book: PlanBook, ends: StepEnds, *, told: bool) -> int:
+    """Apply what is new; returns how many messages were known. A repeat says nothing new, so it changes nothing."""
+    by_name = {one.provider_id: one for one in receipts if one.status != "sent"}
+    if not by_name:
+        return len(receipts)
+    found = tx.rows(sql.find_steps_by_provider, names=sorted(by_name))
+    runs = {run for run, _, _ in found}
+    batch = Batch(lock_runs(tx, runs), read_steps(tx, runs))
+    for run, order, name in found:
+        row = batch.steps[run][order]
+        if row.state == StepState.SENT and row.provider_message_id == name:
+            _apply(tx, batch, batch.runs[run], row, by_name[name], book, ends, told=told)
+    ends.write(tx, batch)
+    return len(found)
+
+
+def _apply(
+    tx: Tx,
+    batch: Batch,
+    run: ActionRun,
+    row: ActionStep,
+    receipt: DeliveryReceipt,
+    book: PlanBook,
+    ends: StepEnds,
+    *,
+    told: bool,
+) -> None:
+    batch.changed[row.run, row.step_order] = row
+    arrived = receipt.status in _ARRIVED
+    note(row, tx.now, "receipt", receipt.status if receipt.code is None else f"{receipt.status}: {receipt.code}")
+    if receipt.gone and row.channel_id is not None:
+        batch.gone.add(row.channel_id)
+    if told:
+        _tell(tx, run, row, "delivered" if arrived else "failed")
+    if row.ended_at is not None:
+        row.state = StepState.DELIVERED.value if arrived else StepState.FAILED.value
+        row.error_code = None if arrived else receipt.code
+    elif arrived:
+        withdraw(tx, [] if row.timer is None else [row.timer])
+        row.state = StepState.DELIVERED.value
+        step = book.version(tx, run.plan_id, run.plan_version).step(row.step_order)
+        assert step is not None
+        end = StepEnd(run.id, row.step_order, row.job, "sent", "a receipt came", retry_count=row.retry_count)
+        ends.conclude(tx, batch, run, step, row, end)
+    else:  # no need to wait longer
+        withdraw(tx, [] if row.timer is None else [row.timer])
+        (row.timer,) = enqueue_owed(tx, [NewJob(RECEIPT_KIND, {"run": row.run, "step": row.step_order})])
+
+
+def _tell(tx: Tx, run: ActionRun, row: ActionStep, status: str) -> None:
+    value = events.DeliveryUpdated(
+        events.DELIVERY_UPDATED,
+        events.meta_of(run.trace_id, tx.now, 0),
+        events.context_of(run),
+        events.DeliveryData(
+            run.group_id,
+            run.rule_id,
+            run.plan_id,
+            row.step_order,
+            row.channel_type,
+            status,  # type: ignore[arg-type]
+            row.provider_message_id or "",
+        ),
+        None,
+    )
+    tx.emit(events.MESSAGE_EVENT, run.id, ROOM, events.message(events.RECEIPTS_TOPIC, run.device_id, value))

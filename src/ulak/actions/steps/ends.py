@@ -1,0 +1,324 @@
+"""Ending steps: the step's row, its event, its dead letter and the next step's job, in the commit that settles the job.
+
+Merged: however many steps end in a commit, the number of statements is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ulak import codec
+from ulak.actions import decide
+from ulak.actions.brakes import hour_of
+from ulak.actions.decide import StepFailure
+from ulak.actions.model import (
+    ROOM,
+    ActionRun,
+    ActionStep,
+    PlanStep,
+    RunState,
+    StepState,
+    StepTarget,
+    kind_of,
+)
+from ulak.actions.plans.book import PlanBook
+from ulak.actions.records import Steps, end_runs, lock_runs, note, read_steps, save_steps, tried_by
+from ulak.actions.steps.starts import Start, Starter
+from ulak.actions.wire import events as wire
+from ulak.clock import to_datetime
+from ulak.ids import Ids
+from ulak.spine.job import NewJob
+from ulak.spine.query import Queries
+from ulak.spine.store import Tx
+from ulak.spine.units.audit import record as record_audit
+from ulak.spine.units.enqueue import enqueue_owed
+
+sql = Queries("ulak.actions")
+
+RECEIPT_KIND = kind_of("receipt")
+
+EndWord = Literal["sent", "failed", "held", "skipped", "handed_over", "next", "hop", "deferred", "unreceipted"]
+_STATES: dict[str, StepState] = {
+    "sent": StepState.SENT,
+    "failed": StepState.FAILED,
+    "held": StepState.HELD,
+    "skipped": StepState.SKIPPED,
+    "handed_over": StepState.HANDED_OVER,
+    "unreceipted": StepState.SENT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd:
+    """How a step's job ended. `target` is whom it was for, `onto` whom it is for now."""
+
+    run: int
+    step_order: int
+    job: int
+    what: EndWord
+    why: str
+    target: StepTarget | None = None
+    onto: StepTarget | None = None
+    failure: StepFailure | None = None
+    retry_count: int = 0
+    provider_message_id: str | None = None
+    process_ms: int = 0
+    segments: int = 0
+    subject: str | None = None
+    body: str = ""
+    until: int | None = None
+    uncounted: bool = False  # part of a message that is counted already
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one commit changes: collected step by step, written together."""
+
+    runs: dict[int, ActionRun]
+    steps: Steps
+    changed: dict[tuple[int, int], ActionStep] = field(default_factory=dict)
+    ended: dict[int, ActionRun] = field(default_factory=dict)
+    starts: list[Start] = field(default_factory=list)
+    timers: list[tuple[ActionStep, float]] = field(default_factory=list)
+    deferred: list[tuple[ActionStep, StepTarget]] = field(default_factory=list)
+    spent: Counter[int] = field(default_factory=Counter)
+    segments: Counter[int] = field(default_factory=Counter)
+    gone: set[int] = field(default_factory=set)
+    digests: dict[tuple[int, int], int] = field(default_factory=dict)
+
+
+class StepEnds:
+    """Ends steps for jobs, receipts and people. `end` is what a handler's outcome carries."""
+
+    def __init__(self, book: PlanBook, starter: Starter, downlink_topic: str) -> None:
+        self._book = book
+        self._starter = starter
+        self._downlink_topic = downlink_topic
+
+    def end_many(self, tx: Tx, ends: Sequence[Sequence[StepEnd]]) -> None:
+        """Of jobs that end several steps each."""
+        self.end(tx, [end for some in ends for end in some])
+
+    def end(self, tx: Tx, ends: Sequence[StepEnd]) -> None:
+        wanted = {end.run for end in ends}
+        batch = Batch(lock_runs(tx, wanted), read_steps(tx, wanted))
+        for end in ends:
+            run, row = batch.runs.get(end.run), batch.steps.get(end.run, {}).get(end.step_order)
+            if run is not None and row is not None and end.job in (row.job, row.timer):
+                self._end_one(tx, batch, run, row, end)
+        self.write(tx, batch)
+
+    def _end_one(self, tx: Tx, batch: Batch, run: ActionRun, row: ActionStep, end: StepEnd) -> None:
+        batch.changed[row.run, row.step_order] = row
+        plan = self._book.version(tx, run.plan_id, run.plan_version)
+        step = plan.step(row.step_order)
+        assert step is not None  # the run keeps its plan's version
+        row.retry_count = end.retry_count
+        note(row, tx.now, end.what, end.why)
+        if end.target is not None:
+            _aim(row, end.target)
+            self._count(batch, end)
+        if end.what in ("next", "hop", "deferred"):
+            self._move_on(batch, run, step, row, end)
+            return
+        row.state = _STATES[end.what].value
+        row.provider_message_id = end.provider_message_id or row.provider_message_id
+        if end.what == "sent" and step.receipt_seconds is not None and not run.ended_at:
+            batch.timers.append((row, step.receipt_seconds))
+            return
+        self.conclude(tx, batch, run, step, row, end)
+
+    def _count(self, batch: Batch, end: StepEnd) -> None:
+        assert end.target is not None
+        if end.what == "sent" and not end.uncounted:
+            batch.spent[end.target.channel_id] += 1
+            batch.segments[end.target.channel_id] += end.segments
+        if end.failure is not None and end.failure.gone:
+            batch.gone.add(end.target.channel_id)
+
+    def _move_on(self, batch: Batch, run: ActionRun, step: PlanStep, row: ActionStep, end: StepEnd) -> None:
+        if end.what == "next" and row.channel_id is not None:
+            row.tried = codec.encode_text(sorted(tried_by(row) | {row.channel_id}))
+        if end.failure is not None:
+            row.error_code, row.error_message = end.failure.code, end.failure.message
+        if end.what == "deferred" and end.target is not None and run.ended_at is None:
+            row.deferred_until = end.until
+            batch.deferred.append((row, end.target))
+        elif run.ended_at is None:
+            row.timer = None
+            batch.starts.append(Start(run, step, row, end.onto))
+        else:  # somebody has stopped the run meanwhile
+            row.state = StepState.SKIPPED.value
+
+    def conclude(self, tx: Tx, batch: Batch, run: ActionRun, step: PlanStep, row: ActionStep, end: StepEnd) -> None:
+        """The step is over: say so, and go on with the run."""
+        batch.changed[row.run, row.step_order] = row
+        row.ended_at, row.deferred_until, row.timer = tx.now, None, None
+        failure = end.failure
+        if row.state in (StepState.FAILED, StepState.HELD) and failure is not None:
+            row.error_code, row.error_message = failure.code, failure.message
+            row.reason = "uncertain" if end.what == "held" and failure.uncertain else decide.reason_of(failure)
+            _emit_failure(tx, run, row, failure, end.process_ms)
+        elif row.state != StepState.SKIPPED:
+            row.error_code = row.error_message = row.reason = None
+            self._emit_success(tx, run, row, end)
+        self._go_on(tx, batch, run, step)
+
+    def _emit_success(self, tx: Tx, run: ActionRun, row: ActionStep, end: StepEnd) -> None:
+        if row.channel_type == "audit" and end.what == "sent":
+            _audit(tx, run, row, end.body)
+        if row.state == StepState.HANDED_OVER:
+            _emit(tx, run, self._downlink_topic, _downlink(tx, run, row, end))
+        _emit(tx, run, wire.EXECUTED_TOPIC, _executed(tx, run, row, end.process_ms))
+
+    def _go_on(self, tx: Tx, batch: Batch, run: ActionRun, step: PlanStep) -> None:
+        states = {order: StepState(row.state) for order, row in batch.steps[run.id].items()}
+        plan = self._book.version(tx, run.plan_id, run.plan_version)
+        if run.state in (RunState.CANCELLED, RunState.ACKNOWLEDGED):
+            return
+        onward = decide.onward(plan, step, states)
+        if onward.step is not None and (run.ended_at is None or run.state == RunState.FAILED):
+            run.state, run.ended_at, run.ended_by = RunState.ACCEPTED, None, None
+            batch.ended[run.id] = run  # a redrive has opened it again, or it is unchanged
+            batch.starts.append(Start(run, onward.step))
+        elif run.ended_at is not None or not _is_open(batch, run.id):
+            state = onward.state or decide.final_state(states.values())
+            if run.state != state:
+                run.state, run.ended_at = state, tx.now
+                batch.ended[run.id] = run
+
+    def write(self, tx: Tx, batch: Batch) -> None:
+        for row in self._starter.start(tx, batch.starts):
+            batch.changed[row.run, row.step_order] = row
+        if batch.timers:
+            jobs = [_timer(row, seconds) for row, seconds in batch.timers]
+            for (row, _), job in zip(batch.timers, enqueue_owed(tx, jobs), strict=True):
+                row.timer = job
+        for row, target in batch.deferred:
+            row.job = self._digest_job(tx, batch, row, target)
+        save_steps(tx, batch.changed.values())
+        if batch.ended:
+            end_runs(tx, list(batch.ended.values()))
+        if batch.spent:
+            hour = hour_of(tx.now)
+            rows = [(one, hour, number, batch.segments[one]) for one, number in sorted(batch.spent.items())]
+            tx.insert_rows(sql.add_spent, rows)
+        if batch.gone:
+            self._starter.forget()
+            fail_channels(tx, batch.gone)
+
+    def _digest_job(self, tx: Tx, batch: Batch, row: ActionStep, target: StepTarget) -> int:
+        """The job that sends what is put off for this channel to this instant: one that is there, or a new one."""
+        assert row.deferred_until is not None
+        key = (target.channel_id, row.deferred_until)
+        found = batch.digests.get(key)
+        if found is None:
+            rows = tx.rows(sql.find_deferred, channel=key[0], until=key[1], n=1)
+            found = rows[0][4] if rows else None
+        if found is None:
+            line, slots = self._starter.line_of(target)
+            payload = {"digest": target.channel_id, "until": row.deferred_until}
+            due_at = to_datetime(row.deferred_until)
+            job = NewJob(kind_of(target.channel_type), payload, key=line, slots=slots, due_at=due_at)
+            found = enqueue_owed(tx, [job])[0]
+        batch.digests[key] = found
+        return found
+
+
+def fail_channels(tx: Tx, channels: set[int]) -> None:
+    """A directory that heals: what is gone is not tried again until somebody verifies it anew."""
+    if channels:
+        for channel, profile, kind in tx.rows(sql.fail_channels, ids=sorted(channels), now=tx.now):
+            tx.emit("actions.channel.failed", channel, ROOM, {"profile_id": profile, "channel_type": kind})
+
+
+def _audit(tx: Tx, run: ActionRun, row: ActionStep, text: str) -> None:
+    """The text itself may name a person, and a chain never forgets: it has the text's digest."""
+    detail = {
+        "action_plan_id": run.plan_id,
+        "plan_version": run.plan_version,
+        "device_id": run.device_id,
+        "trace_id": run.trace_id,
+        "text_sha256": hashlib.sha256(text.encode()).hexdigest(),
+    }
+    record_audit(tx, ROOM, "actions.step.audited", f"run {tx.ids.to_text(run.id)} step {row.step_order}", detail)
+
+
+def _is_open(batch: Batch, run: int) -> bool:
+    return any(row.ended_at is None for row in batch.steps[run].values())
+
+
+def _aim(row: ActionStep, target: StepTarget) -> None:
+    row.profile_id, row.channel_id, row.channel_type = target.profile_id, target.channel_id, target.channel_type
+    row.route_id = row.route_id if target.route_id is None else target.route_id
+
+
+def _timer(row: ActionStep, seconds: float) -> NewJob:
+    return NewJob(RECEIPT_KIND, {"run": row.run, "step": row.step_order}, delay_seconds=seconds)
+
+
+def _emit(tx: Tx, run: ActionRun, topic: str, value: object) -> None:
+    tx.emit(wire.MESSAGE_EVENT, run.id, ROOM, wire.message(topic, run.device_id, value))
+
+
+def _executed(tx: Tx, run: ActionRun, row: ActionStep, process_ms: int) -> wire.ActionExecuted:
+    return wire.ActionExecuted(
+        wire.EXECUTED,
+        wire.meta_of(run.trace_id, tx.now, process_ms),
+        wire.context_of(run),
+        wire.ExecutedData(
+            run.group_id,
+            run.rule_id,
+            run.plan_id,
+            row.step_order,
+            row.channel_type,
+            row.state,  # type: ignore[arg-type]
+            row.provider_message_id,
+        ),
+        None,
+    )
+
+
+def _downlink(tx: Tx, run: ActionRun, row: ActionStep, end: StepEnd) -> wire.DownlinkRequested:
+    return wire.DownlinkRequested(
+        wire.DOWNLINK_REQUESTED,
+        wire.meta_of(run.trace_id, tx.now, end.process_ms),
+        wire.context_of(run),
+        wire.DownlinkData(run.group_id, run.rule_id, run.plan_id, row.step_order, end.subject, end.body),
+        None,
+    )
+
+
+def _emit_failure(tx: Tx, run: ActionRun, row: ActionStep, failure: StepFailure, process_ms: int) -> None:
+    failed_at = wire.instant(tx.now)
+    error = wire.FailedError(failure.stage, failure.code, failure.message, failure.retryable, failed_at)
+    data = wire.FailedData(run.group_id, run.rule_id, run.plan_id, row.step_order, row.channel_type)
+    meta = wire.meta_of(run.trace_id, tx.now, process_ms)
+    _emit(tx, run, wire.FAILED_TOPIC, wire.ActionFailed(wire.FAILED, meta, wire.context_of(run), data, error))
+    _emit(tx, run, wire.DEAD_TOPIC, dead_letter(run, row, tx.ids))
+
+
+def dead_letter(run: ActionRun, row: ActionStep, ids: Ids) -> wire.ActionDeadLetter:
+    """A failed step as the dead-letter topic and the workbench have it."""
+    return wire.ActionDeadLetter(
+        str(row.job),
+        ids.to_text(run.id),
+        run.plan_id,
+        row.step_order,
+        row.channel_type,
+        row.error_code or "",
+        row.error_message or "",
+        row.retry_count,
+        wire.instant(row.ended_at or 0),
+        row.reason or "non_retryable",  # type: ignore[arg-type]
+        run.evaluation_key,
+        run.trace_id,
+        run.device_id,
+        run.stream_id,
+        run.group_id,
+        run.rule_id,
+    )

@@ -1,0 +1,109 @@
+"""From bytes or a document to a request that can be run, with every field named that is wrong."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+
+from ulak import codec
+from ulak.actions.model import ActionRun, RunState
+from ulak.actions.wire import events as wire
+from ulak.actions.wire import faults
+from ulak.errors import Invalid
+
+MAX_VARIABLES_BYTES = 65_536
+MAX_LIMIT = 1000
+WHAT = "the request"
+
+_decoder = msgspec.json.Decoder(wire.ActionRequest)
+_batch_decoder = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def decode_request(given: bytes | dict[str, Any]) -> wire.ActionRequest:
+    """Raise one Invalid that names every field that is wrong."""
+    try:
+        if isinstance(given, dict):
+            return msgspec.convert(given, wire.ActionRequest)
+        return _decoder.decode(given)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise _refused(given, error) from None
+
+
+def _refused(given: bytes | dict[str, Any], error: Exception) -> Invalid:
+    document: Any = given
+    if not isinstance(given, dict):
+        try:
+            document = codec.decode(given)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return Invalid(f"the body is not JSON: {error}", fields=[("", "must be a JSON object")])
+    problems = faults.of_document(document, wire.ActionRequest)
+    return faults.refusal(WHAT, problems or [("", str(error))])
+
+
+def decode_batch(body: bytes, most: int) -> list[bytes]:
+    try:
+        items = _batch_decoder.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        why = f"the body is not a JSON array of requests: {error}"
+        raise Invalid(why, fields=[("", "must be a JSON array of requests")]) from error
+    if not 0 < len(items) <= most:
+        raise Invalid(f"a batch has 1 to {most} requests, not {len(items)}", fields=[("", f"must have 1 to {most}")])
+    return [bytes(item) for item in items]
+
+
+def to_run(asked: wire.ActionRequest, identifier: int, now: int) -> ActionRun:
+    """The run that a request asks for; its plan's version and weight are filled in when it is accepted."""
+    data, context = asked.data, asked.context or wire.RequestContext()
+    trace_id = asked.meta.trace_id if asked.meta is not None else None
+    return ActionRun(
+        identifier,
+        data.evaluation_key,
+        data.action_plan_id,
+        0,
+        RunState.ACCEPTED,
+        trace_id or f"act-{random.getrandbits(64):016x}",
+        context.device_id,
+        context.stream_id,
+        data.group_id,
+        data.rule_id,
+        data.language,
+        bool(data.critical),
+        _variables(data.variables),
+        now,
+    )
+
+
+def _variables(variables: dict[str, Any] | None) -> str:
+    if not variables:
+        return "{}"
+    text = codec.encode(variables)
+    if len(text) > MAX_VARIABLES_BYTES:
+        why = f"must take at most {MAX_VARIABLES_BYTES:,} bytes as JSON"
+        raise faults.refusal(WHAT, [("data.variables", why)])
+    try:
+        codec.check_depth(text)
+    except ValueError as error:
+        raise faults.refusal(WHAT, [("data.variables", f"can't be kept: {error}")]) from None
+    return text.decode()
+
+
+def salvaged(given: bytes | dict[str, Any]) -> dict[str, Any]:
+    """What a refused request still tells of itself, for the event that says so."""
+    try:
+        document = given if isinstance(given, dict) else codec.decode(given)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return {}
+    if not isinstance(document, dict):
+        return {}
+    parts = [document.get(name) for name in ("meta", "context", "data")]
+    return {name: value for part in parts if isinstance(part, dict) for name, value in part.items()}
+
+
+def check_limit(limit: int) -> int:
+    """Of a list's page."""
+    if not 1 <= limit <= MAX_LIMIT:
+        why = f"must be 1 to {MAX_LIMIT:,}"
+        raise Invalid(f"limit {limit} is out of range; it {why}", fields=[("limit", why)])
+    return limit

@@ -1,0 +1,1 @@
+DELETE FROM buses_lease WHERE name = :name AND owner = :owner

@@ -1,0 +1,124 @@
+"""The way out: follows the event log from a durable cursor, produces, and moves the cursor when all is safe."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+
+import structlog
+
+from ulak.backoff import Backoff
+from ulak.buses import lease
+from ulak.buses.route import EventRouter
+from ulak.errors import Unavailable
+from ulak.masking import mask_text
+from ulak.spine.bus import BusMessage, MessageBus, Undeliverable
+from ulak.spine.loops.tail import Tail, TailPage
+from ulak.spine.store import Store, Tx
+from ulak.spine.units import followers
+
+log = structlog.get_logger("ulak.bus")
+
+ELECTION_SECONDS = 1.0
+IDLE_SECONDS = 3.0  # so often a cursor that only passed others' events is kept, and the lease renewed
+FOLLOWER = "bus"
+REFUSED = "bus.message.refused"
+
+
+class BusRelay:
+    """One per store. At least once: a crash between the bus's yes and our commit sends that page again."""
+
+    def __init__(self, bus: MessageBus, store: Store, tail: Tail, router: EventRouter) -> None:
+        self._bus = bus
+        self._store = store
+        self._tail = tail
+        self._router = router
+        self._stopping = asyncio.Event()
+        self._backoff = Backoff(0.2, 2.0, 10.0)
+        self._kept_at = 0.0
+        self.position = 0
+        self.sent = 0
+        self.leads = False
+        self.trouble: str | None = None
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                start = await self._store.write(_lead, self._store.owner)
+                self.leads = start is not None
+                if start is not None:
+                    await self._follow(start)
+            except Unavailable as error:
+                log.warning("bus_relay_waits", error=str(error))
+            await self._pause(ELECTION_SECONDS)
+        if self.leads:
+            await self._store.write(lease.drop, self._store.owner)
+
+    async def _follow(self, start: int) -> None:
+        self.position, self._kept_at = start, self._store.clock.monotonic()
+        async with aclosing(self._tail.follow(await self._tail.begin(start))) as pages:
+            async for page in pages:
+                if page.reset is not None:
+                    log.error("bus_events_lost", asked=page.reset.asked, oldest=page.reset.oldest)
+                if self._stopping.is_set() or not await self._pass_on(page):
+                    return
+
+    async def _pass_on(self, page: TailPage) -> bool:
+        """Whether this process goes on: the page is out and the cursor behind it, and the lease is still ours."""
+        messages = self._router.messages(page.events)
+        refused = await self._produce(messages) if messages else []
+        if refused is None:
+            return False
+        now = self._store.clock.monotonic()
+        if not messages and now - self._kept_at < IDLE_SECONDS:
+            return True
+        self.leads = await self._store.write(_advance, self._store.owner, page.cursor, refused)
+        if self.leads:
+            self.position, self._kept_at = page.cursor, now
+            self.sent += len(messages) - len(refused)
+        return self.leads
+
+    async def _produce(self, messages: Sequence[BusMessage]) -> list[Undeliverable] | None:
+        """Until the bus has them. None when the lease is lost or this process stops first."""
+        attempt = 0
+        while not self._stopping.is_set():
+            try:
+                refused = await self._bus.produce(messages)
+            except Unavailable as error:
+                self._say(str(error))
+                attempt += 1
+                await self._pause(self._backoff.delay_seconds(attempt))
+                if not await self._store.write(lease.hold, self._store.owner):
+                    return None
+            else:
+                self._say(None)
+                return refused
+        return None
+
+    def _say(self, trouble: str | None) -> None:
+        if trouble is not None and self.trouble is None:
+            log.warning("bus_unavailable", error=trouble, note="messages wait in the event log")
+        elif trouble is None and self.trouble is not None:
+            log.info("bus_available")
+        self.trouble = trouble
+
+    async def _pause(self, seconds: float) -> None:
+        await self._store.clock.wait(self._stopping, seconds)
+
+
+def _lead(tx: Tx, owner: int) -> int | None:
+    """The cursor, if this process may relay; None while another one does."""
+    return followers.register(tx, FOLLOWER) if lease.hold(tx, owner) else None
+
+
+def _advance(tx: Tx, owner: int, position: int, refused: Sequence[Undeliverable]) -> bool:
+    if not lease.hold(tx, owner):
+        return False
+    for one in refused:
+        tx.emit(REFUSED, 0, one.message.topic, mask_text(one.cause)[:200])
+    followers.advance(tx, FOLLOWER, position)
+    return True

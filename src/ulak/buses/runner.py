@@ -1,0 +1,121 @@
+"""What one process does with its bus: it listens to topics, runs the relay, and says how both are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import structlog
+
+from ulak.buses.intake import AcceptBatch, Intake, KeepUnreadable
+from ulak.buses.kafka import KafkaBus
+from ulak.buses.local import LocalBus
+from ulak.buses.relay import BusRelay
+from ulak.buses.route import EventRouter, publish, to_record
+from ulak.errors import Conflict
+from ulak.spine.bus import MessageBus, Take
+from ulak.spine.room import Host
+from ulak.spine.telemetry import Point
+
+log = structlog.get_logger("ulak.bus")
+
+GOODBYE_SECONDS = 10.0
+GAUGES = {
+    "ulak_bus_relay_leads": "1 in the process that runs the store's one relay.",
+    "ulak_bus_messages_sent": "Messages that this process has put on the bus since its start.",
+    "ulak_bus_requests_taken": "Requests that this process has taken from the bus since its start, by topic.",
+    "ulak_bus_unreadable": "Messages that could not be read and were kept, by topic, since the start.",
+}
+
+
+class BusRunner:
+    """`ulak.bus`: publish and listen, on either bus alike."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._takes: dict[str, Take] = {}
+        self._bus: MessageBus | None = None
+        self._relay: BusRelay | None = None
+        self._intakes: dict[str, Intake] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # Declaring
+
+    def listen(self, topic: str, take: Take) -> None:
+        """Hand batches of a topic to `take`, one after the other; what it has returned from is not given again."""
+        if self._tasks:
+            raise Conflict("listen before this Ulak is opened; a group's members must agree on its topics")
+        if topic in self._takes:
+            raise Conflict(f"somebody listens to {topic} already; one function per topic takes its messages")
+        self._takes[topic] = take
+
+    def accept_from(self, topic: str, accept: AcceptBatch, keep_unreadable: KeepUnreadable) -> None:
+        """A room's requests come from this topic."""
+        intake = Intake(accept, keep_unreadable, self._host.clock)
+        self.listen(topic, intake.take)
+        self._intakes[topic] = intake
+
+    # Sending
+
+    async def publish(self, topic: str, value: Any, key: str | None = None) -> None:
+        """A message to a topic, durable when this returns. Text and bytes go as they are, anything else as JSON."""
+        if self._relay is None and topic in self._intakes:
+            await self._intakes[topic].take([to_record(topic, value, key)])
+        else:
+            await self._host.store.write(publish, topic, value, key)
+
+    # Life
+
+    async def start(self) -> None:
+        """Begin, where there is anything to do: Kafka, or somebody in this process who listens."""
+        section = self._host.settings.bus
+        if section.kind == "local" and not set(self._takes) - set(self._intakes):
+            return  # a room's own requests need no relay: `publish` hands them over
+        self._bus = bus = KafkaBus(section.kafka) if section.kind == "kafka" else LocalBus()
+        self._relay = BusRelay(bus, self._host.store, self._host.loops.tail, EventRouter(section.route, section.source))
+        if self._takes:
+            self._spawn("ulak-bus-consumer", bus.consume(self._takes))
+        self._spawn("ulak-bus-relay", self._relay.run())
+
+    def _spawn(self, name: str, work: Any) -> None:
+        task = asyncio.create_task(work, name=name)
+        task.add_done_callback(_tell)
+        self._tasks.append(task)
+
+    async def stop(self) -> None:
+        """Take nothing more, and let the relay end its page. What is not out stays in the log."""
+        if self._relay is not None:
+            self._relay.stop()
+        if self._bus is not None:
+            await self._bus.close()
+        self._bus = self._relay = None
+        tasks, self._tasks = self._tasks, []
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=GOODBYE_SECONDS)
+            for task in late:
+                task.cancel()
+
+    # Looking
+
+    def gauges(self) -> Iterator[Point]:
+        """How far behind the relay is, where this process runs it; and what has passed through this process."""
+        relay = self._relay
+        if relay is None:
+            return
+        yield Point("ulak_bus_relay_leads", GAUGES["ulak_bus_relay_leads"], {}, float(relay.leads))
+        yield Point("ulak_bus_messages_sent", GAUGES["ulak_bus_messages_sent"], {}, relay.sent)
+        for topic, intake in self._intakes.items():
+            labels = {"topic": topic}
+            yield Point("ulak_bus_requests_taken", GAUGES["ulak_bus_requests_taken"], labels, intake.taken)
+            yield Point("ulak_bus_unreadable", GAUGES["ulak_bus_unreadable"], labels, intake.unreadable)
+
+    def reasons(self) -> Iterable[str]:
+        """What /readyz says while the bus is out of reach: work goes on, and messages wait."""
+        if self._relay is not None and self._relay.trouble is not None:
+            yield f"bus: {self._relay.trouble}"
+
+
+def _tell(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("bus_ended", task=task.get_name(), error=f"{type(error).__name__}: {error}")

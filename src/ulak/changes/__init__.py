@@ -1,0 +1,19 @@
+"""The changes room: full lists in, a change feed out that no consumer can lose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ulak.changes.follower import Follower
+
+__all__ = ["Follower"]
+
+
+def __getattr__(name: str) -> Any:
+    """Who wants only the room does not load the client."""
+    if name == "Follower":
+        from ulak.changes import follower
+
+        return follower.Follower
+    raise AttributeError(name)

@@ -1,0 +1,71 @@
+"""A record's published fields: their hash, what differs between two of them, and what became of each alias."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Fields = Mapping[str, Any]
+
+HASH_VERSION = b"ulak-record-1"
+
+
+def record_hash(identifier: str, fields: Fields) -> bytes:
+    """SHA-256 over every published field in an unambiguous form: each text is preceded by its length."""
+    parts: list[bytes] = [HASH_VERSION]
+    _add(parts, identifier)
+    _add(parts, fields)
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def _add(parts: list[bytes], value: Any) -> None:
+    if value is None:
+        parts.append(b"n")
+    elif isinstance(value, str):
+        text = value.encode()
+        parts.append(b"s%d:" % len(text))
+        parts.append(text)
+    elif isinstance(value, Mapping):
+        parts.append(b"m%d:" % len(value))
+        for name in sorted(value):
+            _add(parts, name)
+            _add(parts, value[name])
+    else:
+        parts.append(b"l%d:" % len(value))
+        for one in value:
+            _add(parts, one)
+
+
+def changed_fields(before: Fields | None, after: Fields | None) -> list[str]:
+    """Names of the fields that differ, in their order; of a record that came or went, none."""
+    if before is None or after is None:
+        return []
+    return [name for name in after if before.get(name) != after[name]]
+
+
+def alias_changes(before: Fields | None, after: Fields | None) -> list[dict[str, Any]] | None:
+    """Aliases that were added, removed or re-created; None where records have no aliases."""
+    known = after if after is not None else before
+    if known is None or "aliases" not in known:
+        return None
+    old, new = _by_name(before), _by_name(after)
+    told: list[dict[str, Any]] = []
+    for name, role in sorted(old.keys() | new.keys()):
+        had, has = old.get((name, role)), new.get((name, role))
+        if had == has:
+            continue
+        word = "added" if had is None else "removed" if has is None else "recreated"
+        told.append({"alias": name, "type": role, "change": word, "creationTime": _last(has), "previous": _last(had)})
+    return told
+
+
+def _by_name(fields: Fields | None) -> dict[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for alias in (fields or {}).get("aliases") or []:
+        found.setdefault((alias["alias"], alias["type"]), []).append(alias["creationTime"] or "")
+    return found
+
+
+def _last(times: Sequence[str] | None) -> str | None:
+    return times[-1] if times else None

@@ -1,0 +1,44 @@
+"""Writes the cache of a file after a sync: what was read and published need not be parsed the next time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import merge
+from pathlib import Path
+
+from ulak.changes.pipeline.fingerprints import Binding, Fingerprints, ghost, write_fingerprints, write_sorted
+from ulak.changes.pipeline.runs import PARSED, by_key, read_frames
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """The cache of one role that is to be written after a sync."""
+
+    role: int
+    runs: tuple[str, ...]
+    old: str | None
+    seen: str | None
+    held: tuple[str, ...]  # files of keys that must be looked at again
+    path: str
+    binding: Binding
+
+
+def keep_fingerprints(keeping: Keeping) -> int:
+    held = {key for path in keeping.held for key in read_frames(Path(path))}
+    path = Path(keeping.path)
+    if keeping.old is None or keeping.seen is None:
+        return write_fingerprints(path, keeping.binding, _fresh(keeping, held))
+    # Those of last time are in order already, and what is new is little.
+    with Fingerprints(Path(keeping.old)) as known:
+        known.seen = bytearray(Path(keeping.seen).read_bytes())
+        kept = ((mark, key) for mark, key in known.kept() if key not in held)
+        return write_sorted(path, keeping.binding, merge(kept, sorted(_fresh(keeping, held))))
+
+
+def _fresh(keeping: Keeping, held: set[str]) -> Iterable[tuple[int, str]]:
+    for key, entries in by_key(keeping.runs):
+        marks = {entry.mark for entry in entries if entry.role == keeping.role and entry.word == PARSED}
+        if key not in held and marks:  # of a key with several blocks, one alone tells nothing
+            yield marks.pop() if len(marks) == 1 else ghost(key), key
+    yield from ((ghost(key), key) for key in sorted(held))

@@ -1,0 +1,1 @@
+UPDATE changes_registry SET accepted = :accepted, published_at = :now WHERE name = :name

@@ -1,0 +1,1 @@
+DELETE FROM changes_archive WHERE feed = :feed AND pos = :pos

@@ -1,0 +1,1 @@
+DELETE FROM changes_publication WHERE feed = :feed AND stamp <= :stamp

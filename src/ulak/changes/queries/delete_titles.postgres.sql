@@ -1,0 +1,1 @@
+DELETE FROM changes_title WHERE feed = :feed AND pos = ANY(:positions::bigint[])

@@ -1,0 +1,1 @@
+DELETE FROM changes_version WHERE feed = :feed AND pos = ANY(:positions::bigint[])

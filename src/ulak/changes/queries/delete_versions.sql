@@ -1,0 +1,1 @@
+DELETE FROM changes_version WHERE feed = :feed AND pos IN (SELECT value FROM json_each(:positions))

@@ -1,0 +1,1 @@
+DELETE FROM changes_watch WHERE feed = :feed AND id = :id

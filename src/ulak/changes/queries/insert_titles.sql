@@ -1,0 +1,1 @@
+INSERT INTO changes_title (feed, pos, title) VALUES :rows

@@ -1,0 +1,1 @@
+SELECT lease_owner, lease_epoch, accepted FROM changes_registry WHERE name = :name

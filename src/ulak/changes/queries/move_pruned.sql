@@ -1,0 +1,1 @@
+UPDATE changes_feed SET pruned_pos = :pos WHERE name = :name AND pruned_pos < :pos

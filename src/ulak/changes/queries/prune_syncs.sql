@@ -1,0 +1,1 @@
+DELETE FROM changes_sync WHERE ended_at < :before AND held = 0

@@ -1,0 +1,87 @@
+"""The room's declaration: its handlers, crons, gauges and service, over a host."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+from ulak.backoff import Backoff
+from ulak.changes.feed_reader import FeedReader
+from ulak.changes.gauges import ChangesGauges
+from ulak.changes.jobs import ChangesJobs
+from ulak.changes.model import ANNOUNCE, ARCHIVE, FAN_OUT, PRUNE, SYNC
+from ulak.changes.poster import Poster
+from ulak.changes.registry import Registries
+from ulak.changes.service import Changes
+from ulak.changes.storehouse import Storehouse
+from ulak.changes.syncing import lease
+from ulak.errors import Error
+from ulak.spine.handler import Handler
+from ulak.spine.room import Host, Room
+from ulak.spine.store import Tx
+from ulak.spine.units.cron import CronEntry
+
+REFRESH_SECONDS = 5.0
+SYNC_SECONDS = 6 * 3600.0
+_SLOW = Backoff(5, 3, 3600)
+# The seed's own names: views on PostgreSQL.
+TABLES = ("e_invoice_gib_users", "e_despatch_gib_users", "gib_user_changelog", "sync_metadata")
+
+
+def changes_room(host: Host) -> Room[Changes]:
+    section = host.settings.changes
+    registries = Registries(section)
+    storehouse = Storehouse(Path(section.folder), section.archive_url)
+    poster = Poster(tuple(host.settings.channels.webhook.allow), host.clock)
+    gauges = ChangesGauges(host.clock, section, registries)
+    jobs = ChangesJobs(host, section, registries, storehouse, poster, gauges)
+    reader = FeedReader(host, registries, section.retention_days)
+
+    refreshing: set[asyncio.Task[None]] = set()
+
+    async def start() -> None:
+        await host.store.write(_ensure, registries)
+        await host.store.read(gauges.take)
+        if host.works:
+            refreshing.add(asyncio.create_task(_refresh(host, gauges), name="ulak-changes-gauges"))
+
+    async def close() -> None:
+        while refreshing:
+            refreshing.pop().cancel()
+        await poster.close()
+
+    return Room(
+        "changes",
+        Changes(host, section, registries, reader, storehouse),
+        handlers=(
+            Handler(SYNC, jobs.sync, concurrency=4, max_attempts=5, timeout_seconds=SYNC_SECONDS, backoff=_SLOW),
+            Handler(ARCHIVE, jobs.archive, concurrency=1, timeout_seconds=SYNC_SECONDS, backoff=_SLOW),
+            Handler(ANNOUNCE, jobs.announce, concurrency=20, max_attempts=12, timeout_seconds=30, backoff=_SLOW),
+            Handler(FAN_OUT, jobs.fan_out, concurrency=1, timeout_seconds=SYNC_SECONDS, backoff=_SLOW),
+            Handler(PRUNE, jobs.prune, concurrency=1, timeout_seconds=SYNC_SECONDS, backoff=_SLOW),
+        ),
+        crons=tuple(
+            CronEntry(f"changes.{name}", entry.cron, SYNC, {"registry": name}, "Europe/Istanbul")
+            for name, entry in registries.by_name.items()
+            if entry.cron
+        ),
+        gauges=gauges.points,
+        reasons=gauges.reasons,
+        start=start,
+        close=close,
+        tables=TABLES,
+    )
+
+
+async def _refresh(host: Host, gauges: ChangesGauges) -> None:
+    """What other processes publish is in the gauges, too, a few seconds later."""
+    while True:
+        await host.clock.wait(asyncio.Event(), REFRESH_SECONDS)
+        with contextlib.suppress(Error):
+            await host.store.read(gauges.take)
+
+
+def _ensure(tx: Tx, registries: Registries) -> None:
+    for name, entry in registries.by_name.items():
+        lease.ensure_registry(tx, name, entry.source.feeds)

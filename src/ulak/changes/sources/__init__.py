@@ -1,0 +1,1 @@
+"""Sources: how a published list is read into records. One file per format."""

@@ -1,0 +1,159 @@
+"""One `User` of GİB's lists, nested or flat. A pattern reads the usual form; whatever it does not take, expat reads."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from xml.parsers import expat
+
+from ulak.changes.sources.source import BadRecord, Unfit
+
+_SPACE = r"[ \t\n]*"
+_ALIAS = (
+    rf"{_SPACE}<Alias>{_SPACE}<Name>([^<]*)</Name>{_SPACE}<CreationTime>([^<]*)</CreationTime>{_SPACE}"
+    rf"(<DeletionTime>[^<]*</DeletionTime>{_SPACE})?</Alias>"
+)
+_DOCUMENT = rf'{_SPACE}<Document type="(\w+)">((?:{re.sub(r"[(](?![?])", "(?:", _ALIAS)})*){_SPACE}</Document>'
+_USER = re.compile(
+    rf"<User>{_SPACE}<Identifier>([^<]*)</Identifier>{_SPACE}<Title>([^<]*)</Title>{_SPACE}<Type>([^<]*)</Type>{_SPACE}"
+    rf"<FirstCreationTime>([^<]*)</FirstCreationTime>{_SPACE}(?:<AccountType>([^<]*)</AccountType>{_SPACE})?"
+    rf"<Documents>((?:{re.sub(r'[(](?![?])', '(?:', _DOCUMENT)})*){_SPACE}</Documents>{_SPACE}</User>",
+    re.ASCII,
+)
+_documents = re.compile(_DOCUMENT, re.ASCII).findall
+_aliases = re.compile(_ALIAS, re.ASCII).findall
+# What XML forbids or changes on the way: expat knows how.
+_ODD = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|]]>|&(?!(?:amp|lt|gt|quot|apos);)|<!|<\\?")
+_SIMPLE = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
+_entity = re.compile("|".join(_SIMPLE))
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?", re.ASCII)
+_IDENTIFIER = re.compile(rb"<Identifier>\s*([^<\s][^<]*?)\s*</Identifier>")
+
+
+class User(NamedTuple):
+    """`documents`: of each document type the live aliases, (name, creation time)."""
+
+    identifier: str
+    title: str | None
+    type: str | None
+    first_creation_time: str | None
+    account_type: str | None
+    documents: dict[str, list[tuple[str, str | None]]]
+
+
+def read_user(block: bytes) -> User:
+    try:
+        text = block.decode()
+    except UnicodeDecodeError as error:
+        raise Unfit("it is not UTF-8") from error
+    found = None if _ODD.search(text) else _USER.fullmatch(text)
+    user = _by_pattern(found) if found else read_with_expat(text)
+    return _checked(user)
+
+
+def identify(block: bytes) -> str | None:
+    """The identifier of a block that can't be parsed, if there is exactly one."""
+    found = _IDENTIFIER.findall(block)
+    return found[0].decode("utf-8", "replace") if len(found) == 1 else None
+
+
+def _plain(text: str) -> str:
+    return _entity.sub(lambda found: _SIMPLE[found[0]], text) if "&" in text else text
+
+
+def _by_pattern(found: re.Match[str]) -> User:
+    identifier, title, kind, first, account, inner = found.groups()
+    documents: dict[str, list[tuple[str, str | None]]] = {}
+    for name, aliases in _documents(inner):
+        live = documents.setdefault(name, [])
+        for alias, created, deleted in _aliases(aliases):
+            if not deleted:
+                live.append((_plain(alias), _time(_plain(created))))
+    return User(_plain(identifier), _plain(title), _plain(kind), _plain(first), account and _plain(account), documents)
+
+
+class _Reader:
+    """Collects the texts of a block by their element; an alias ends with all names that it has."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self.documents: dict[str, list[tuple[str, str | None]]] = {}
+        self.seen_documents = False
+        self._live: list[tuple[str, str | None]] | None = None
+        self._names: list[str] = []
+        self._created: str | None = None
+        self._deleted = False
+        self._text: list[str] = []
+        self._inside_alias = False
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self._text = []
+        if name == "Documents":
+            self.seen_documents = True
+        elif name == "Document":
+            self._live = self.documents.setdefault(attributes.get("type", ""), [])
+        elif name == "Alias" and self.seen_documents:
+            self._inside_alias, self._names, self._created, self._deleted = True, [], None, False
+
+    def data(self, text: str) -> None:
+        self._text.append(text)
+
+    def end(self, name: str) -> None:
+        text, self._text = "".join(self._text), []
+        if self._inside_alias:
+            self._end_in_alias(name, text)
+        elif name not in {"User", "Documents", "Document"}:
+            self.texts.setdefault(name, text)
+
+    def _end_in_alias(self, name: str, text: str) -> None:
+        if name == "Name":
+            self._names.append(text)
+        elif name == "CreationTime":
+            self._created = _time(text)
+        elif name == "DeletionTime":
+            self._deleted = True
+        elif name == "Alias":
+            self._inside_alias = False
+            if not self._deleted and self._live is not None:
+                self._live += [(one, self._created) for one in self._names]
+
+
+def read_with_expat(text: str) -> User:
+    reader, parser = _Reader(), expat.ParserCreate()
+    parser.StartElementHandler = reader.start
+    parser.EndElementHandler = reader.end
+    parser.CharacterDataHandler = reader.data
+    try:
+        parser.Parse(text.encode(), True)
+    except expat.ExpatError as error:
+        raise BadRecord(f"it is not well-formed: {error}") from error
+    texts = reader.texts
+    documents = reader.documents if reader.seen_documents else _flat(texts)
+    return User(
+        texts.get("Identifier", ""),
+        texts.get("Title"),
+        texts.get("Type"),
+        texts.get("FirstCreationTime"),
+        texts.get("AccountType"),
+        documents,
+    )
+
+
+def _flat(texts: dict[str, str]) -> dict[str, list[tuple[str, str | None]]]:
+    """The older form: a row per alias, of e-invoice alone."""
+    alias = texts.get("Alias")
+    created = texts.get("AliasCreationTime")
+    return {"Invoice": [(alias, created and _time(created))] if alias else []}
+
+
+def _time(text: str) -> str | None:
+    return text.strip().replace(" ", "T") or None
+
+
+def _checked(user: User) -> User:
+    identifier, first = user.identifier.strip(), (user.first_creation_time or "").strip()
+    if not identifier:
+        raise BadRecord("it has no Identifier")
+    if first and not _TIME.fullmatch(first):
+        raise BadRecord(f"its FirstCreationTime is not a time: {first[:40]!r}")
+    return user._replace(identifier=identifier, first_creation_time=first.replace(" ", "T") or None)

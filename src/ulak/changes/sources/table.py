@@ -1,0 +1,152 @@
+"""Generic lists: CSV, JSON lines and XML, with a key and fields that the settings name. One file, one feed."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, ClassVar
+from xml.etree import ElementTree as ET
+
+import msgspec
+
+from ulak.changes import turkish
+from ulak.changes.sources.cut import CHUNK_BYTES, MAX_BLOCK_BYTES, cut
+from ulak.changes.sources.source import BadRecord, FeedForm, Merged, Opened, Parsed, Unfit
+
+LIST = "list"
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """`columns` maps each published name to where it stands in the source: a column, a member, or an XML path."""
+
+    registry: str
+    format: str
+    key: str
+    columns: Mapping[str, str]
+    record: str = ""
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    compression: str = "none"
+    roles: tuple[str, ...] = (LIST,)
+    version: str = field(init=False)
+    prefix: ClassVar[str] = "table-1"
+
+    def __post_init__(self) -> None:
+        told = msgspec.json.encode([self.format, self.key, sorted(self.columns.items()), self.record, self.delimiter])
+        object.__setattr__(self, "version", f"{self.prefix}-{hashlib.sha256(told).hexdigest()[:12]}")
+
+    @property
+    def feeds(self) -> tuple[FeedForm, ...]:
+        names = tuple(self.columns)
+        return (FeedForm(self.registry, names, "title" if "title" in names else names[0], self.registry),)
+
+    def blocks(self, role: str, opened: Opened) -> Iterator[bytes]:
+        found = {"csv": self._rows, "jsonl": self._lines, "xml": self._elements}[self.format](opened.stream)
+        first = next(found, None)
+        if first is None:
+            raise Unfit("it has 0 records")
+        yield first
+        yield from found
+
+    def repeats(self, block: bytes) -> bool:
+        return False
+
+    def parse(self, role: str, block: bytes) -> Parsed:
+        find = self._find_in_element(block) if self.format == "xml" else self._find_in_object(block)
+        identifier = (find(self.key) or "").strip()
+        if not identifier:
+            raise BadRecord(f"it has no {self.key}")
+        return Parsed(identifier, {self.registry: {name: find(place) for name, place in self.columns.items()}})
+
+    def identify(self, block: bytes) -> str | None:
+        return None
+
+    def join(self, first: Any, second: Any) -> Any:
+        """The later row wins, whichever a table gives twice."""
+        return second
+
+    def merge(self, feed: str, identifier: str, parts: Mapping[str, Any]) -> Merged:
+        fields = dict(parts[LIST])
+        title = fields.get(self.feeds[0].title) or ""
+        text = identifier + "".join(value or "" for _, value in sorted(fields.items()))
+        return Merged(fields, hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(), turkish.lower(title))
+
+    def part_of(self, role: str, fields: Mapping[str, Any], parts: Mapping[str, Any] | None) -> Any | None:
+        return fields
+
+    # Formats
+
+    def _rows(self, stream: BinaryIO) -> Iterator[bytes]:
+        csv.field_size_limit(min(MAX_BLOCK_BYTES, sys.maxsize))
+        reader = csv.reader(_lines_of(stream, self.encoding), delimiter=self.delimiter, strict=True)
+        try:
+            header = next(reader, None)
+            missing = {self.key, *self.columns.values()} - set(header or ())
+            if header is None or missing:
+                raise Unfit(f"its first line lacks the column {min(missing, default='')!r}")
+            for row in reader:
+                if row:
+                    yield msgspec.json.encode(dict(zip(header, row, strict=False)))
+        except csv.Error as error:
+            raise Unfit(f"it is not CSV: line {reader.line_num}: {error}") from error
+
+    def _lines(self, stream: BinaryIO) -> Iterator[bytes]:
+        return (line.strip().encode() for line in _lines_of(stream, self.encoding) if line.strip())
+
+    def _elements(self, stream: BinaryIO) -> Iterator[bytes]:
+        return cut(stream, self.record, None)
+
+    @staticmethod
+    def _find_in_object(block: bytes) -> Any:
+        try:
+            found = msgspec.json.decode(block)
+        except msgspec.DecodeError as error:
+            raise BadRecord(f"it is not JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise BadRecord("it is not a JSON object")
+        return lambda name: _text(found.get(name))
+
+    @staticmethod
+    def _find_in_element(block: bytes) -> Any:
+        try:
+            element = ET.fromstring(block)  # noqa: S314 - a block has no DTD, and so no entity that could grow
+        except ET.ParseError as error:
+            raise BadRecord(f"it is not well-formed: {error}") from error
+        return lambda path: _at(element, path)
+
+
+def _lines_of(stream: BinaryIO, encoding: str) -> Iterator[str]:
+    """Lines with their ends, cut at line feeds alone: other characters that Python takes for one belong to the text."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)("strict")
+    left = ""
+    while True:
+        chunk = stream.read(CHUNK_BYTES)
+        try:
+            *lines, left = (left + decoder.decode(chunk, final=not chunk)).split("\n")
+        except UnicodeDecodeError as error:
+            raise Unfit(f"it is not {encoding}: {error.reason}") from error
+        for line in lines:
+            yield line + "\n"
+        if len(left) > MAX_BLOCK_BYTES:
+            raise Unfit(f"a line has more than {MAX_BLOCK_BYTES} characters")
+        if not chunk:
+            break
+    if left:
+        yield left
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _at(element: ET.Element, path: str) -> str | None:
+    place, _, attribute = path.partition("@")
+    found = element.find(place.rstrip("/")) if place else element
+    if found is None:
+        return None
+    return found.get(attribute) if attribute else "".join(found.itertext())

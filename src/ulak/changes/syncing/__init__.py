@@ -1,0 +1,1 @@
+"""One sync: its files, its comparison, its lease, and the publication that ends it."""

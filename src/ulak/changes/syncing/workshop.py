@@ -1,0 +1,52 @@
+"""The files of a registry: a folder for each sync under way, the caches of the last one, and a list that is held."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+_SHORT = ".fp"
+
+
+class Workshop:
+    def __init__(self, root: Path, registry: str) -> None:
+        self.root = root / registry
+        self.held = self.root / "held"
+        self.inbox = self.root / "inbox"
+
+    def begin(self, sync: int, keep: int) -> Path:
+        """An empty folder for a sync; what others left is removed, and caches of other syncs with it."""
+        work = self.root / "work"
+        shutil.rmtree(work, ignore_errors=True)
+        own = work / str(sync)
+        own.mkdir(parents=True)
+        for cache in self.root.glob(f"*{_SHORT}"):
+            if not cache.name.endswith(f"-{keep}{_SHORT}"):
+                cache.unlink(missing_ok=True)
+        return own
+
+    def end(self, sync: int, inbox: str | None) -> None:
+        shutil.rmtree(self.root / "work" / str(sync), ignore_errors=True)
+        if inbox is not None:
+            shutil.rmtree(self.inbox / inbox, ignore_errors=True)
+
+    def cache(self, role: str, sync: int) -> Path:
+        return self.root / f"{role}-{sync}{_SHORT}"
+
+    def hold(self, paths: Mapping[str, Path], known: Mapping[str, Mapping[str, str]]) -> None:
+        """Keep the files of a list that a person has to decide about; only the last one is kept."""
+        shutil.rmtree(self.held, ignore_errors=True)
+        self.held.mkdir(parents=True)
+        for role, path in paths.items():
+            shutil.move(path, self.held / role)
+        (self.held / "known.json").write_bytes(msgspec.json.encode(known))
+
+    def held_files(self) -> tuple[dict[str, Path], dict[str, dict[str, str]]]:
+        known: dict[str, dict[str, str]] = msgspec.json.decode((self.held / "known.json").read_bytes())
+        return {role: self.held / role for role in known}, known
+
+    def release(self) -> None:
+        shutil.rmtree(self.held, ignore_errors=True)

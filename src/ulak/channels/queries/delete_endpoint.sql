@@ -1,0 +1,1 @@
+DELETE FROM channels_endpoint WHERE url = :url

@@ -1,0 +1,1 @@
+SELECT secret FROM channels_key WHERE name = 'webhook'

@@ -1,0 +1,53 @@
+"""What providers say later about a message: sent, delivered, read, failed. Each one's proof is checked first."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Literal
+
+import msgspec
+
+from ulak.errors import Invalid
+
+ReceiptStatus = Literal["sent", "delivered", "read", "failed"]
+_ORDER = {"sent": 0, "failed": 1, "delivered": 2, "read": 3}
+
+
+class Unproven(Invalid):
+    """The request is not signed by the provider whose name it uses."""
+
+
+def fits(expected: str, given: str) -> bool:
+    """Whether two signatures are the same, in a time that tells nothing about where they differ."""
+    return hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace"))
+
+
+class DeliveryReceipt(msgspec.Struct, frozen=True, kw_only=True):
+    """One word of a provider about one message. `gone`: the address should be taken out of use.
+
+    `mark` is the same for every repeat of the same word, so a replay is recognised.
+    """
+
+    provider_id: str
+    status: ReceiptStatus
+    at_millis: int
+    code: str | None = None
+    gone: bool = False
+
+    @property
+    def mark(self) -> str:
+        return f"{self.provider_id}:{self.status}"
+
+
+class Tap(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody pressed a button under a message: which one, with what value, and who."""
+
+    action: str
+    value: str
+    user: str
+    provider_id: str | None = None
+
+
+def moves(known: str | None, said: ReceiptStatus) -> bool:
+    """Whether a receipt tells something new: receipts come late, twice and in any order, and only move forward."""
+    return known is None or _ORDER.get(known, -1) < _ORDER[said]

@@ -1,0 +1,62 @@
+"""`ulak jobs`: list, show, cancel and redrive jobs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
+from ulak.cli.commands.dead import send_again
+from ulak.spine.units.records import STATUSES
+
+jobs = typer.Typer(help="Look at jobs and step in.", no_args_is_help=True)
+
+COLUMNS = ("id", "kind", "status", "priority", "attempt", "key", "acceptedAt", "dueAt", "settledAt")
+JobId = Annotated[str, typer.Argument(metavar="ID")]
+JobIds = Annotated[list[str], typer.Argument(metavar="ID...")]
+Reveal = Annotated[bool, typer.Option("--reveal", help="Show payloads as they are, not masked.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(jobs, name="jobs")
+
+
+@asks(jobs, "list")
+async def list_(
+    desk: Desk,
+    kind: Annotated[str | None, typer.Option(help="Only this kind.")] = None,
+    status: Annotated[str | None, typer.Option(help=f"Only this status: {', '.join(STATUSES)}.")] = None,
+    before: Annotated[str | None, typer.Option(help="Only ids below this one: the next page.")] = None,
+    limit: Annotated[int, typer.Option(help="Most rows.")] = 50,
+) -> Shown:
+    """Jobs, newest first, live and finished."""
+    page = await desk.ask("GET", "/api/jobs", {"kind": kind, "status": status, "before": before, "limit": limit})
+    return page, table(page["jobs"], *COLUMNS)
+
+
+@asks(jobs)
+async def show(desk: Desk, identifier: JobId, reveal: Reveal = False) -> Shown:
+    """One job with its timeline."""
+    job = await desk.ask("GET", f"/api/jobs/{segment(identifier)}", {"reveal": reveal})
+    facts = [f"{name}: {_text(value)}" for name, value in job.items() if name != "timeline" and value is not None]
+    steps = [f"  {one['at']}  {one['word']} ({one['attempt']})  {_text(one['detail'])}" for one in job["timeline"]]
+    return job, lines(*facts, "timeline:", *steps)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+@asks(jobs)
+async def cancel(desk: Desk, identifiers: JobIds) -> Shown:
+    """Cancel jobs: at once while they wait, by a mark that the worker sees while they run."""
+    verdicts = await each(identifiers, lambda one: desk.ask("POST", f"/api/jobs/{segment(one)}/cancel"))
+    return verdicts, table(verdicts, "id", "status")
+
+
+@asks(jobs)
+async def redrive(desk: Desk, identifiers: JobIds) -> Shown:
+    """Send dead jobs again, with fresh attempts."""
+    return await send_again(desk, identifiers)

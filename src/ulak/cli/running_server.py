@@ -1,0 +1,68 @@
+"""How commands find the server that has a SQLite store open: a file beside the store, readable by its owner alone.
+
+It names the process and its address and holds a key that is valid while that process lives. Who may read the store's
+file may read everything anyway, so the key opens nothing more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from ulak.errors import Conflict
+from ulak.stores.sqlite.file_lock import holder
+
+_FILE = "sqlite:///"
+
+
+class Beside(msgspec.Struct, frozen=True):
+    pid: int
+    address: str
+    token: str
+
+
+def file_of(store: str) -> Path | None:
+    """The database file of a store's address, if it has one; the file itself if that is a link."""
+    named = Path(store.removeprefix(_FILE)) if store.startswith(_FILE) else None
+    return named.resolve() if named is not None and named.is_symlink() else named
+
+
+def door_of(database: Path) -> Path:
+    return database.with_name(database.name + ".door")
+
+
+@contextlib.contextmanager
+def announced(store: str, address: str, token: str) -> Iterator[None]:
+    """While it lasts, commands on this machine find the server."""
+    database = file_of(store)
+    if database is None:
+        yield
+        return
+    door = door_of(database)
+    door.unlink(missing_ok=True)
+    descriptor = os.open(door, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(msgspec.json.encode(Beside(os.getpid(), address, token)))
+    try:
+        yield
+    finally:
+        door.unlink(missing_ok=True)
+
+
+def find_beside(store: str) -> Beside | None:
+    """The server that has this store open; None when nobody has. A holder that can't be asked is an error."""
+    database = file_of(store)
+    held_by = None if database is None else holder(database.with_name(database.name + ".lock"))
+    if database is None or held_by is None:
+        return None
+    try:
+        found = msgspec.json.decode(door_of(database).read_bytes(), type=Beside)
+    except (OSError, msgspec.MsgspecError):
+        raise Conflict(f"{database} is held by {held_by}, which answers no HTTP; stop it first") from None
+    if str(found.pid) not in held_by.split():
+        raise Conflict(f"{database} is held by {held_by}, which answers no HTTP; stop it first")
+    return found

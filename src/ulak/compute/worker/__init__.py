@@ -1,0 +1,1 @@
+"""The modules that a worker process imports: few, and quick to load."""

@@ -1,0 +1,1 @@
+"""One module of pages per resource or room, found by the room's name."""

@@ -1,0 +1,147 @@
+"""The one merged verb of the room: many callers' commands are loaded, locked, decided and saved together.
+
+Tasks are locked before helpers, each in the order of their ids, so two processes never wait for one another in a ring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ulak.clock import to_datetime
+from ulak.dispatch import records
+from ulak.dispatch.command import Answer, Command, CommandAnswer, Extend, Forget, Move, Open, Pull, Put, Withdraw
+from ulak.dispatch.decide import apply
+from ulak.dispatch.messages import Telling, compose
+from ulak.dispatch.model import EXPIRE, MAX_WIDTH, SEARCH, HelpTask, Offer, TaskState
+from ulak.dispatch.policy import Policy
+from ulak.dispatch.roster import apply_to_helper
+from ulak.dispatch.world import Changes, World
+from ulak.errors import Invalid
+from ulak.spine.job import NewJob, Priority
+from ulak.spine.store import Tx
+
+# So many of a list are looked at beside those that other commands of the batch may take.
+LOOK_AHEAD = 32
+# A task that has to go on waits so long for the caller who brought it there; then a job takes it up.
+RESCUE_SECONDS = 2.0
+
+_OF_HELPERS = (Put, Move, Forget, Pull)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What a transaction of the room asks of others: messages, timers, and to take timers back."""
+
+    post: Callable[[Tx, Sequence[Telling]], Sequence[int]]
+    arm: Callable[[Tx, Sequence[NewJob]], Sequence[int]]
+    disarm: Callable[[Tx, Sequence[int]], object]
+
+
+class Acts:
+    """Runs batches of commands by one policy."""
+
+    def __init__(self, policy: Policy, ports: Ports) -> None:
+        self.policy = policy
+        self._ports = ports
+
+    def run(self, tx: Tx, commands: list[Command]) -> list[CommandAnswer]:
+        world = World(tx.now, self.policy, partial(tx.ids.take, tx.now))
+        _load(tx, world, commands)
+        answers = [
+            apply_to_helper(world, one) if isinstance(one, _OF_HELPERS) else apply(world, one) for one in commands
+        ]
+        changes = world.changes
+        self._arm(tx, world)
+        self._post(tx, changes)
+        for event in changes.events:
+            tx.emit(event.name, event.subject, "dispatch", event.data)
+        records.save(tx, changes)
+        moved = [world.helpers[one] for one in sorted(changes.moved) if one not in changes.new_helpers]
+        records.save_places(tx, moved)
+        return answers
+
+    def _arm(self, tx: Tx, world: World) -> None:
+        changes = world.changes
+        offers = [one for one in changes.new_offers.values() if one.is_open]
+        tasks = [world.tasks[one] for one in sorted(changes.wishes)]
+        self._drop_rescues(changes)
+        jobs = [
+            NewJob(EXPIRE, {"task": one.task, "offer": one.id}, Priority.HIGH, due_at=to_datetime(one.deadline_at))
+            for one in offers
+        ]
+        rescues = [NewJob(SEARCH, {"task": one.id}, delay_seconds=RESCUE_SECONDS) for one in tasks]
+        if jobs or rescues:
+            armed: list[Offer | HelpTask] = [*offers, *tasks]
+            for thing, timer in zip(armed, self._ports.arm(tx, [*jobs, *rescues]), strict=True):
+                thing.timer = timer
+        idle = [timer for timer in changes.idle_timers if timer]
+        if idle:
+            self._ports.disarm(tx, sorted(idle))
+
+    def _drop_rescues(self, changes: Changes) -> None:
+        for task in changes.tasks.values():
+            if task.timer:
+                changes.idle_timers.append(task.timer)
+                task.timer = 0
+
+    def _post(self, tx: Tx, changes: Changes) -> None:
+        told = [(note, message) for note in changes.notes if (message := compose(note, self.policy, tx.ids.to_text))]
+        if not told:
+            return
+        for (note, _), identifier in zip(told, self._posted(tx, [one for _, one in told]), strict=True):
+            if note.occasion == "offer" and note.offer is not None:
+                note.offer.message = identifier
+
+    def _posted(self, tx: Tx, tellings: Sequence[Telling]) -> Sequence[int]:
+        """A contact that can't be written to any more must not keep an answer or a deadline from its effect."""
+        try:
+            return self._ports.post(tx, tellings)
+        except Invalid:
+            if len(tellings) > 1:
+                return [self._posted(tx, [one])[0] for one in tellings]
+            tx.emit(
+                "dispatch.message.dropped", 0, "dispatch", {"notificationType": tellings[0].contact.notification_type}
+            )
+            return [0]
+
+
+def _load(tx: Tx, world: World, commands: Sequence[Command]) -> None:
+    marks = {one.task.once for one in commands if isinstance(one, Open) and one.task.once}
+    created = {one.helper for one in commands if isinstance(one, Put)}
+    tx.lock_keys(sorted({f"dispatch:once:{one}" for one in marks} | {f"dispatch:helper:{one}" for one in created}))
+    records.load_tasks(tx, world, [one.task for one in commands if not isinstance(one, (Open, *_OF_HELPERS))])
+    records.load_once(tx, world, marks)
+    records.load_names(tx, world, created | {one.helper for one in commands if isinstance(one, (Answer, *_OF_HELPERS))})
+    records.load_lists(tx, world, _asking(world, commands))
+    records.load_helpers(tx, world, set(_helpers_of(world, commands)))
+
+
+def _asking(world: World, commands: Sequence[Command]) -> list[HelpTask]:
+    """The tasks that may need their lists: not those that are only accepted or ended while no offer is overdue."""
+    wanted = {one.task for one in commands if not isinstance(one, (Open, *_OF_HELPERS)) and not _is_plain(one)}
+    wanted |= {
+        task
+        for task, offers in world.offers.items()
+        if any(one.is_open and one.deadline_at <= world.now for one in offers)
+    }
+    return [task for task in world.tasks.values() if task.is_live and task.id in wanted]
+
+
+def _is_plain(command: Command) -> bool:
+    return isinstance(command, Withdraw) or (isinstance(command, Answer) and command.verb in {"accept", "complete"})
+
+
+def _helpers_of(world: World, commands: Collection[Command]) -> Iterator[int]:
+    """Whoever is named, asked or assigned, and the first of each list who could be asked."""
+    yield from world.names.values()
+    ahead = LOOK_AHEAD + len(commands)
+    for task in world.tasks.values():
+        yield from (one.helper for one in world.open_offers(task))
+        if task.helper is not None and task.state is TaskState.ASSIGNED:
+            yield task.helper
+        yield from (one.id for one in world.waiting(task)[: ahead + MAX_WIDTH])
+    for command in commands:
+        if isinstance(command, Open | Extend):
+            yield from (one.id for one in command.found.candidates[: ahead + MAX_WIDTH])

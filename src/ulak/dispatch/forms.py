@@ -1,0 +1,233 @@
+"""What callers hand in, checked whole: one Invalid names every field that is wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+from msgspec.structs import FieldInfo
+
+from ulak import codec, complaint
+from ulak.dispatch.command import Place
+from ulak.dispatch.model import MAX_WIDTH
+from ulak.dispatch.nearby.geo import point_at, to_nano
+from ulak.errors import Invalid
+
+HELPER_ID = r"^[A-Za-z0-9._:@-]{1,100}$"
+MAX_SKILLS = 50
+MAX_TOLD = 20  # problems of a long list
+
+HelperId = Annotated[str, Meta(pattern=HELPER_ID, description="Yours: 1 to 100 letters, digits and ._:@-")]
+Latitude = Annotated[float, Meta(ge=-90, le=90)]
+Longitude = Annotated[float, Meta(ge=-180, le=180)]
+# Quotes and backslashes would be escaped where skills are kept, and then not be found.
+Skill = Annotated[str, Meta(min_length=1, max_length=50, pattern=r'^[^"\\\x00-\x1f\x7f]+$')]
+Skills = Annotated[list[Skill], Meta(max_length=MAX_SKILLS)]
+Language = Literal["tr", "en"]
+Text = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+Problems = list[tuple[str, str]]
+F = TypeVar("F", bound=msgspec.Struct)
+
+
+class ContactForm(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """How somebody is reached."""
+
+    notification_type: Annotated[str, Meta(description="IN_APP, PUSH, SMS, EMAIL or WEBHOOK.")]
+    recipient: Annotated[str, Meta(min_length=1, max_length=2048, description="Under which name there.")]
+
+
+class HelperForm(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """A helper to create or to change: a field that is left out keeps its value."""
+
+    name: Text | None = None
+    is_active: Annotated[bool | None, Meta(description="true if never given.")] = None
+    latitude: Latitude | None = None
+    longitude: Longitude | None = None
+    skills: Skills | None = None
+    language: Annotated[Language | None, Meta(description="Of messages: tr or en.")] = None
+    contact: Annotated[ContactForm | None, Meta(description="IN_APP and the helper's id if never given.")] = None
+
+
+class PositionForm(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """Where a helper is."""
+
+    latitude: Latitude
+    longitude: Longitude
+
+
+class NamedPosition(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """Where one helper of many is."""
+
+    id: HelperId
+    latitude: Latitude
+    longitude: Longitude
+
+
+class TaskForm(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """Somebody needs help: what for, and where."""
+
+    requester_id: Text
+    category: Text
+    latitude: Latitude
+    longitude: Longitude
+    radius_meters: Annotated[float | None, Meta(description="How far away a helper may be.")] = None
+    deadline_seconds: Annotated[float, Meta(ge=1, le=86_400, description="How long an offer stands.")] | None = None
+    width: Annotated[int, Meta(ge=1, le=MAX_WIDTH, description="How many are asked at once.")] | None = None
+    skills: Annotated[Skills | None, Meta(description="All of them are needed.")] = None
+    description: Annotated[str, Meta(max_length=4000)] | None = None
+    contact: Annotated[ContactForm | None, Meta(description="Of the requester; IN_APP, requesterId if left out.")] = (
+        None
+    )
+    language: Annotated[Language | None, Meta(description="Of messages to the requester: tr or en.")] = None
+
+
+class AnswerForm(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """A helper answers."""
+
+    helper_id: HelperId
+
+
+class ReleaseForm(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """A helper gives a task back."""
+
+    helper_id: HelperId
+    reason: Annotated[str, Meta(max_length=1000)] | None = None
+
+
+class CancelForm(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """The requester needs no help any more."""
+
+    reason: Annotated[str, Meta(max_length=1000)] | None = None
+
+
+def document_of(body: bytes) -> Any:
+    """A body as it is. One with NaN or Infinity is not JSON, but is read, so that the field at fault can be named."""
+    if not body.strip():
+        return {}
+    try:
+        return codec.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError):
+            raise Invalid(f"the body is not JSON: {error}", fields=[("body", "must be JSON")]) from None
+
+
+def document_with(form: Any, fields: Mapping[str, Any]) -> Any:
+    """A document, with Python's keywords under the names that they have on the wire."""
+    given = {re.sub(r"_(\w)", lambda found: found[1].upper(), name): value for name, value in fields.items()}
+    return {**({} if form is None else form), **given} if form is None or isinstance(form, dict) else form
+
+
+def read_form(form: type[F], document: Any, check: Callable[[Mapping[str, Any]], Problems] | None = None) -> F:
+    """A form from a JSON document. `check` adds what goes beyond a single field's type."""
+    if not isinstance(document, dict):
+        raise refusal([("body", "must be a JSON object")])
+    fields = _fields_of(form)
+    problems = [
+        (str(name), f"is not a field; there are: {', '.join(fields)}") for name in document if name not in fields
+    ]
+    values: dict[str, Any] = {}
+    for name, field in fields.items():
+        if document.get(name) is None:
+            problems += [(name, "is required")] if field.required else []
+            continue
+        try:
+            values[field.name] = _converted(field.type, document[name])
+        except msgspec.ValidationError as error:
+            problems.append(_told(name, error, field.type))
+    problems += [] if check is None else check(values)
+    if problems:
+        raise refusal(problems)
+    return form(**values)
+
+
+@cache
+def _fields_of(form: type[msgspec.Struct]) -> dict[str, FieldInfo]:
+    return {one.encode_name: one for one in msgspec.structs.fields(form)}
+
+
+def _converted(wanted: Any, value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise msgspec.ValidationError("must be finite")
+    return msgspec.convert(value, wanted)
+
+
+def _told(name: str, error: msgspec.ValidationError, wanted: Any) -> tuple[str, str]:
+    reason, _, place = str(error).partition(" - at ")
+    inner = re.sub(r"^`\$\.?|`$", "", place)
+    where = name if not inner else f"{name}{'' if inner.startswith('[') else '.'}{inner}"
+    missing = re.fullmatch(r"Object (missing required|contains unknown) field `(\w+)`", reason)
+    if missing:
+        return f"{where}.{missing[2]}", "is required" if missing[1].startswith("missing") else "is not a field"
+    if "matching regex" in reason:
+        is_id = name in {"id", "helperId"}
+        return where, "must be 1 to 100 letters, digits and ._:@-" if is_id else "has characters that are not allowed"
+    return where, complaint.of_decoder(reason, wanted)
+
+
+def refusal(problems: Problems) -> Invalid:
+    told = "; ".join(f"{field} {why}" for field, why in problems)
+    return Invalid(f"the request is not acceptable: {told}", fields=problems)
+
+
+def both_or_none(values: Mapping[str, Any]) -> Problems:
+    """A latitude needs its longitude."""
+    given = {"latitude", "longitude"} & values.keys()
+    if len(given) != 1:
+        return []
+    other = "longitude" if given == {"latitude"} else "latitude"
+    return [(other, f"is required with {given.pop()}")]
+
+
+def radius_within(largest: float) -> Callable[[Mapping[str, Any]], Problems]:
+    def check(values: Mapping[str, Any]) -> Problems:
+        radius = values.get("radius_meters")
+        if radius is None or 1 <= radius <= largest:
+            return []
+        return [("radiusMeters", f"must be 1 to {complaint.grouped(f'{largest:g}')}")]
+
+    return check
+
+
+def is_helper_id(text: str) -> bool:
+    return re.fullmatch(HELPER_ID, text) is not None
+
+
+def place_at(latitude: float, longitude: float, now: int) -> Place:
+    return Place(to_nano(latitude), to_nano(longitude), point_at(latitude, longitude), now)
+
+
+_positions = msgspec.json.Decoder(list[NamedPosition])
+
+
+def read_positions(body: bytes, most: int) -> list[NamedPosition]:
+    """Many at once, by one typed decoder; only what does not fit is looked at one by one."""
+    try:
+        found = _positions.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise _refused_positions(document_of(body)) from None
+    if len(found) > most:
+        raise refusal([("body", f"must have at most {complaint.grouped(str(most))} positions, not {len(found)}")])
+    return found
+
+
+def _refused_positions(document: Any) -> Invalid:
+    if not isinstance(document, list):
+        return refusal([("body", "must be a list of positions")])
+    problems: Problems = []
+    for place, one in enumerate(document):
+        try:
+            read_form(NamedPosition, one)
+        except Invalid as error:
+            problems += [(f"[{place}].{field}", why) for field, why in error.fields]
+        if len(problems) >= MAX_TOLD:
+            break
+    return refusal(problems)

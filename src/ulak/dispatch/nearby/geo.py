@@ -1,0 +1,171 @@
+"""Places on the globe as whole numbers: a point, the distance between two, and a circle as ranges of H3 cells.
+
+A point is a unit vector in billionths, so a distance is compared as a squared chord: no trigonometry in SQL, no
+rounding that differs between databases, and no special case for the poles or the antimeridian.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from math import cos, sin
+from typing import NamedTuple
+
+import h3.api.basic_int as h3
+
+EARTH_RADIUS_METERS = 6_371_008.8
+RESOLUTION = 9
+MAX_RANGES = 50
+
+_SCALE = 1_000_000_000
+_FURTHEST = 4 * _SCALE * _SCALE + 4 * _SCALE  # the squared chord of two opposite points, and what rounding adds
+# A cell's descendants reach beyond its edges: so many edges from its centre. The two cells of resolution 9 that hold
+# the points themselves add theirs. A property test looks for points beyond, around the pentagons too.
+_REACH = 1.3
+_OWN_REACH = 1.12
+_STEP = 1.42  # edges that a ring of cells adds at least; 1.5 where nothing is distorted
+_HEXAGON = 2 / (3 * math.sqrt(3))  # an edge squared, of an area
+MAX_STEPS = 14
+_DIGIT_BITS = 3
+_RESOLUTION_SHIFT = 52
+_RESOLUTION_MASK = 0xF << _RESOLUTION_SHIFT
+
+
+Vector = tuple[int, int, int]
+
+
+class Point(NamedTuple):
+    """A place: its cell and its vector, as they are stored."""
+
+    cell: int
+    x: int
+    y: int
+    z: int
+
+    @property
+    def vector(self) -> Vector:
+        return self[1:]
+
+
+class Range(NamedTuple):
+    """Cells from `low` to `high`, both included."""
+
+    low: int
+    high: int
+
+
+def to_nano(degrees: float) -> int:
+    """Billionths of a degree: about a tenth of a millimetre."""
+    return round(degrees * _SCALE)
+
+
+def from_nano(value: int) -> float:
+    return value / _SCALE
+
+
+def point_at(latitude: float, longitude: float) -> Point:
+    return Point(h3.latlng_to_cell(latitude, longitude, RESOLUTION), *vector_at(latitude, longitude))
+
+
+def vector_at(latitude: float, longitude: float) -> Vector:
+    phi, theta = math.radians(latitude), math.radians(longitude)
+    flat = cos(phi) * _SCALE
+    return round(flat * cos(theta)), round(flat * sin(theta)), round(sin(phi) * _SCALE)
+
+
+def squared_chord(one: Vector, other: Vector) -> int:
+    (x, y, z), (a, b, c) = one, other
+    return (x - a) ** 2 + (y - b) ** 2 + (z - c) ** 2
+
+
+def meters_of(chord: int) -> float:
+    """The great-circle distance that belongs to a squared chord."""
+    return 2 * EARTH_RADIUS_METERS * math.asin(min(math.sqrt(chord) / (2 * _SCALE), 1.0))
+
+
+def chord_of(meters: float) -> int:
+    """The largest squared chord within a distance."""
+    angle = meters / (2 * EARTH_RADIUS_METERS)
+    if angle >= math.pi / 2:
+        return _FURTHEST
+    return math.floor((2 * _SCALE * math.sin(angle)) ** 2)
+
+
+@lru_cache(maxsize=4096)
+def ranges_around(cell: int, radius_meters: float) -> tuple[Range, ...]:
+    """At most MAX_RANGES ranges that hold every cell with a point within the radius of a point of this cell."""
+    for resolution in range(RESOLUTION, -1, -1):
+        found = _covering(cell, radius_meters, resolution)
+        if found is not None and len(merged := _merge(found, resolution)) <= MAX_RANGES:
+            return tuple(merged)
+    return (_range_of_all(),)
+
+
+def _covering(cell: int, radius_meters: float, resolution: int) -> list[int] | None:
+    """Cells of a resolution whose descendants may be within the radius; None when there are too many to look at."""
+    if not resolution:
+        return list(h3.get_res0_cells())
+    middle = h3.cell_to_parent(cell, resolution)
+    edge, own_edge = _edge(middle), _edge(cell)
+    beyond = _REACH * edge if resolution < RESOLUTION else _OWN_REACH * own_edge
+    reach = radius_meters + beyond + _OWN_REACH * own_edge
+    offset = edge if resolution < RESOLUTION else 0  # the disk is around the middle's centre, the circle is not
+    steps = math.ceil((reach + offset) / (_STEP * edge))
+    if steps > MAX_STEPS:
+        return None
+    disk = h3.grid_disk(middle, steps)
+    if len(disk) < 3 * steps * (steps + 1) + 1:  # a pentagon is near: twelve places, where neighbours differ in size
+        reach += beyond
+        disk = h3.grid_disk(middle, 2 * steps)
+    return _within(h3.cell_to_latlng(cell), reach, disk)
+
+
+def _edge(cell: int) -> float:
+    """How long a cell's edges are; that of a pentagon is taken for its neighbours'."""
+    area = h3.cell_area(cell, "m^2")
+    return math.sqrt(area * _HEXAGON * (2 if h3.is_pentagon(cell) else 1))
+
+
+def _within(centre: tuple[float, float], reach: float, cells: Iterable[int]) -> list[int]:
+    """Those with their centres within reach, by the haversine of the angle."""
+    limit = math.sin(min(reach / (2 * EARTH_RADIUS_METERS), math.pi / 2)) ** 2
+    phi, theta = map(math.radians, centre)
+    flat, near, to_latlng, half = math.cos(phi), [], h3.cell_to_latlng, math.pi / 360
+    for cell in cells:
+        latitude, longitude = to_latlng(cell)
+        up, across = sin(latitude * half - phi / 2), sin(longitude * half - theta / 2)
+        if up * up + flat * cos(latitude * half * 2) * across * across <= limit:
+            near.append(cell)
+    return near
+
+
+def _merge(cells: Iterable[int], resolution: int) -> list[Range]:
+    """Neighbours in number become one range, also over a gap of one: what is too much is left out by its distance."""
+    shift = _shift(resolution)
+    numbers = sorted([cell >> shift for cell in cells])
+    ends: list[list[int]] = []
+    for number in numbers:
+        if ends and number - ends[-1][1] <= 2:
+            ends[-1][1] = number
+        else:
+            ends.append([number, number])
+    return [Range(_descendant(low, resolution, 0), _descendant(high, resolution, 6)) for low, high in ends]
+
+
+def _descendant(number: int, resolution: int, digit: int) -> int:
+    """The first (0) or last (6) of a cell's descendants: they follow one another, their digits below its own go up."""
+    for _ in range(resolution, RESOLUTION):
+        number = number << _DIGIT_BITS | digit
+    shift = _shift(RESOLUTION)
+    whole = number << shift | (1 << shift) - 1
+    return whole & ~_RESOLUTION_MASK | RESOLUTION << _RESOLUTION_SHIFT
+
+
+def _shift(level: int) -> int:
+    return (15 - level) * _DIGIT_BITS
+
+
+def _range_of_all() -> Range:
+    cells = h3.get_res0_cells()
+    return Range(_merge(cells, 0)[0].low, _merge(cells, 0)[-1].high)

@@ -1,0 +1,1 @@
+SELECT count(*) FROM dispatch_task WHERE state IN ('SEARCHING', 'OFFERED', 'ASSIGNED')

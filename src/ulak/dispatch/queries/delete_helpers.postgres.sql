@@ -1,0 +1,2 @@
+DELETE FROM dispatch_helper
+WHERE id = ANY(:ids::bigint[])

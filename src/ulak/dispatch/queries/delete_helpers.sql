@@ -1,0 +1,2 @@
+DELETE FROM dispatch_helper
+WHERE id IN (SELECT value FROM json_each(:ids))

@@ -1,0 +1,1 @@
+SELECT helper, id FROM dispatch_helper WHERE helper = ANY(:names::text[])

@@ -1,0 +1,1 @@
+SELECT json_group_array(json_array(helper, id)) FROM dispatch_helper WHERE helper IN (SELECT value FROM json_each(:names))

@@ -1,0 +1,2 @@
+INSERT INTO dispatch_candidate (task, search, list)
+VALUES :rows

@@ -1,0 +1,2 @@
+INSERT INTO dispatch_decision (task, search, at, radius, found, excluded, counts)
+VALUES :rows

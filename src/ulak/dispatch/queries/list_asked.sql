@@ -1,0 +1,1 @@
+SELECT helper FROM dispatch_offer WHERE task = :task

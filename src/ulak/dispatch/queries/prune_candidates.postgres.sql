@@ -1,0 +1,2 @@
+DELETE FROM dispatch_candidate
+WHERE task = ANY(:ids::bigint[])

@@ -1,0 +1,2 @@
+DELETE FROM dispatch_decision
+WHERE task = ANY(:ids::bigint[])

@@ -1,0 +1,2 @@
+DELETE FROM dispatch_offer
+WHERE task = ANY(:ids::bigint[])

@@ -1,0 +1,2 @@
+DELETE FROM dispatch_task
+WHERE id = ANY(:ids::bigint[])

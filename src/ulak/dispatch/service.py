@@ -1,0 +1,370 @@
+"""`ulak.dispatch`: the verbs of the room. Helpers and where they are, tasks and their answers, and why it went so."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+from uuid import UUID
+
+from ulak import codec
+from ulak.dispatch import forms, views
+from ulak.dispatch.acts import Acts
+from ulak.dispatch.command import (
+    Answer,
+    Command,
+    CommandAnswer,
+    Expire,
+    Extend,
+    Forget,
+    HelperCommand,
+    HelperVerdict,
+    Known,
+    Mismatched,
+    Missing,
+    Move,
+    Open,
+    Proceed,
+    Pull,
+    Put,
+    Skip,
+    TaskCommand,
+    TaskVerdict,
+    TaskView,
+    Withdraw,
+)
+from ulak.dispatch.depth import Depth
+from ulak.dispatch.fairness import Figures, list_overdue, read_figures
+from ulak.dispatch.forms import ContactForm, HelperForm, NamedPosition, PositionForm, TaskForm
+from ulak.dispatch.model import Code, Contact, Helper, HelperStatus, HelpTask, TaskState
+from ulak.dispatch.nearby.bbox import Box
+from ulak.dispatch.nearby.geo import to_nano
+from ulak.dispatch.nearby.search import Searches
+from ulak.dispatch.policy import Policy
+from ulak.dispatch.positions import Hint, Hints, flush, known_helpers
+from ulak.dispatch.refusal import refused
+from ulak.dispatch.views import OpenOffer, SearchView, TaskFilter, TaskStep
+from ulak.errors import Conflict, Invalid, NotFound
+from ulak.settings.dispatch import Dispatch as Section
+from ulak.spine.loops.bulk import write_in_slices
+from ulak.spine.store import Store, Tx, Verb, WriterQueue
+
+MAX_LIMIT = 500
+
+
+class Dispatch:
+    def __init__(
+        self, section: Section, acts: Acts, open_store: Callable[[], Store], check_contact: Callable[[Contact], None]
+    ) -> None:
+        self._section = section
+        self.policy: Policy = acts.policy
+        self._verb: Verb[Command, CommandAnswer] = Verb(WriterQueue.ENQUEUE, acts.run)
+        self._store = open_store
+        self._check = check_contact
+        self._searches = Searches(open_store, acts.policy)
+        self.depth = Depth(section.capacity)
+        self._flushing = asyncio.Lock()
+        self.hints = Hints(lambda: self._store().clock)
+
+    # Helpers
+
+    async def put_helper(self, helper: str, form: HelperForm | dict[str, Any] | None = None, **fields: Any) -> Helper:
+        """Create a helper or change it; a field that is left out keeps its value. Fields as in HTTP, or by keyword."""
+        _check_id(helper)
+        document = forms.document_with(form, fields)
+        given = form if isinstance(form, HelperForm) else forms.read_form(HelperForm, document, forms.both_or_none)
+        self._check_contact(given.contact)
+        now = self._store().clock.now()
+        place = None
+        if given.latitude is not None and given.longitude is not None:
+            place = forms.place_at(given.latitude, given.longitude, now)
+        skills = None if given.skills is None else tuple(sorted(set(given.skills)))
+        command = Put(helper, given.name, given.is_active, place, skills, given.language, _contact(given.contact))
+        return (await self._of_helper(command)).helper
+
+    async def helper(self, helper: str) -> Helper:
+        found = await self._store().read(views.read_helper, helper)
+        if found is None:
+            raise _no_helper(helper)
+        return found
+
+    async def helpers(
+        self,
+        *,
+        status: HelperStatus | str | None = None,
+        bbox: Box | None = None,
+        after: str | None = None,
+        limit: int = 50,
+    ) -> list[Helper]:
+        """By id; `after` is the last id of the page before."""
+        wanted = None if status is None else _known(HelperStatus, "status", status)
+        return await self._store().read(views.list_helpers, self.policy, wanted, bbox, after or "", _limit(limit))
+
+    async def forget_helper(self, helper: str) -> None:
+        verdict = await self._of_helper(Forget(helper))
+        if verdict.refused:
+            raise Conflict(f"helper {helper} has an open offer or a running task; let it end first")
+
+    async def move(self, helper: str, latitude: float, longitude: float) -> Helper:
+        """Where a helper is, durably."""
+        form = forms.read_form(PositionForm, {"latitude": latitude, "longitude": longitude})
+        now = self._store().clock.now()
+        verdict = await self._of_helper(Move(helper, forms.place_at(form.latitude, form.longitude, now)))
+        self.hints.forget(verdict.helper.id)
+        return verdict.helper
+
+    async def move_many(self, positions: Sequence[NamedPosition]) -> list[str]:
+        """Where many helpers are, as hints; returns the ids that nobody has."""
+        store = self._store()
+        now = store.clock.now()
+        known = await store.read(known_helpers, [one.id for one in positions])
+        self.hints.put(Hint(known[one.id], one.latitude, one.longitude, now) for one in positions if one.id in known)
+        return [one.id for one in positions if one.id not in known]
+
+    async def flush_positions(self) -> int:
+        """Write the positions that wait, in slices that hold up nobody; returns how many were written."""
+        reached: set[int] = set()
+        async with self._flushing:
+            try:
+                for part in await write_in_slices(self._store(), flush, self.hints.take()):
+                    reached |= part
+            finally:
+                self.hints.written(reached)
+        return len(reached)
+
+    async def offers(self, helper: str) -> list[OpenOffer]:
+        """A helper's open offers. Whoever looks at them is not silent: a pause ends."""
+        found = await self.pull(helper)
+        return await self._store().read(views.read_open_offers, found.id)
+
+    async def pull(self, helper: str) -> Helper:
+        found = await self.helper(helper)
+        return (await self._of_helper(Pull(helper))).helper if found.timeouts else found
+
+    async def _of_helper(self, command: HelperCommand) -> HelperVerdict:
+        answer = await self._store().submit(self._verb, command)
+        if not isinstance(answer, HelperVerdict):
+            raise _no_helper(command.helper)
+        return answer
+
+    # Tasks
+
+    async def open(
+        self,
+        form: TaskForm | dict[str, Any] | None = None,
+        *,
+        idempotency_key: str | None = None,
+        scope: str = "",
+        **fields: Any,
+    ) -> TaskView:
+        """Accept a task; returns when the first search and its offers are made. Fields as in HTTP, or by keyword."""
+        check = forms.radius_within(self._section.max_radius_meters)
+        document = forms.document_with(form, fields)
+        given = form if isinstance(form, TaskForm) else forms.read_form(TaskForm, document, check)
+        self._check_contact(given.contact)
+        self.depth.check()
+        task = self._task(given)
+        if idempotency_key is not None:
+            task.once, task.digest = _mark(idempotency_key, scope), hashlib.sha256(codec.encode(given)).hexdigest()
+        store = self._store()
+        answer = await store.submit(self._verb, Open(task, await self._searches.find(task)))
+        if isinstance(answer, Mismatched):
+            raise Conflict("this Idempotency-Key was used before with another body; use a new key for a new task")
+        if isinstance(answer, Known):
+            return await self.task(answer.task)
+        return (await self._settled(answer)).view
+
+    def _task(self, form: TaskForm) -> HelpTask:
+        section, store = self._section, self._store()
+        now = store.clock.now()
+        return HelpTask(
+            id=store.ids.take(now),
+            requester=form.requester_id,
+            category=form.category,
+            latitude=to_nano(form.latitude),
+            longitude=to_nano(form.longitude),
+            radius=form.radius_meters or section.radius_meters,
+            deadline_seconds=form.deadline_seconds or section.deadline_seconds,
+            width=form.width or section.width,
+            created_at=now,
+            description=form.description,
+            skills=tuple(sorted(set(form.skills or ()))),
+            language=form.language,
+            contact=_contact(form.contact) or Contact("IN_APP", form.requester_id),
+        )
+
+    async def accept(self, task: UUID | str | int, helper: str) -> TaskView:
+        return await self._answer("accept", task, helper)
+
+    async def reject(self, task: UUID | str | int, helper: str) -> TaskView:
+        return await self._answer("reject", task, helper)
+
+    async def complete(self, task: UUID | str | int, helper: str) -> TaskView:
+        return await self._answer("complete", task, helper)
+
+    async def release(self, task: UUID | str | int, helper: str, reason: str | None = None) -> TaskView:
+        """An assigned helper gives the task back: it goes on to the next, and never to the same again."""
+        return await self._answer("release", task, helper, reason)
+
+    async def cancel(self, task: UUID | str | int, reason: str | None = None) -> TaskView:
+        return await self._act(Withdraw(self._number(task), reason))
+
+    async def _answer(
+        self,
+        verb: Literal["accept", "reject", "complete", "release"],
+        task: UUID | str | int,
+        helper: str,
+        reason: str | None = None,
+    ) -> TaskView:
+        return await self._act(Answer(verb, self._number(task), helper, reason))
+
+    async def _act(self, command: Answer | Withdraw) -> TaskView:
+        answer = await self._store().submit(self._verb, command)
+        if isinstance(answer, Missing):
+            raise self._no_task(command.task) if answer.what == "task" else _no_helper(getattr(command, "helper", ""))
+        verdict = await self._settled(answer)
+        code: Code | None = getattr(answer, "code", None)
+        if code is not None:
+            raise refused(code, verdict.view, self._store().ids.to_text(verdict.view.task.id))
+        return verdict.view
+
+    async def _settled(self, answer: CommandAnswer) -> TaskVerdict:
+        """Follow a verdict until nothing more has to be done: search again, go on down the list."""
+        while True:
+            assert isinstance(answer, TaskVerdict)
+            self.depth.live += answer.change
+            if answer.wish is None:
+                return answer
+            answer = await self._store().submit(self._verb, await self._following(answer))
+
+    async def _following(self, verdict: TaskVerdict) -> TaskCommand:
+        task = verdict.view.task
+        if verdict.wish == "proceed":
+            return Proceed(task.id)
+        return Extend(task.id, task.searches, await self._searches.find(task))
+
+    # What the room's own jobs ask for
+
+    async def expire(self, task: int, offer: int) -> float | None:
+        """End an offer whose deadline has come; returns the seconds that are left when it has not."""
+        answer = await self._store().submit(self._verb, Expire(task, offer))
+        if not isinstance(answer, TaskVerdict):
+            return None  # pruned
+        verdict = await self._settled(answer)
+        return None if answer.again_at is None else max(answer.again_at - verdict.view.now, 1) / 1000
+
+    async def expire_overdue(self, grace_millis: int) -> None:
+        """End offers whose timers were lost, oldest first."""
+        found = await self._store().read(list_overdue, grace_millis, MAX_LIMIT)
+        await asyncio.gather(*(self.expire(task, offer) for task, offer in found))
+
+    async def proceed(self, task: int) -> None:
+        answer = await self._store().submit(self._verb, Proceed(task))
+        if isinstance(answer, TaskVerdict):
+            await self._settled(answer)
+
+    async def skip(self, task: UUID | str | int, offer: UUID | str | int) -> None:
+        answer = await self._store().submit(self._verb, Skip(self._number(task), self._number(offer)))
+        if isinstance(answer, TaskVerdict):
+            await self._settled(answer)
+
+    # Looking
+
+    async def task(self, task: UUID | str | int) -> TaskView:
+        view = await self._store().read(views.read_task, self._number(task), self.policy)
+        if view is None:
+            raise self._no_task(task)
+        return view
+
+    async def task_with_timeline(self, task: UUID | str | int) -> tuple[TaskView, list[TaskStep]]:
+        found = await self._store().read(_read_whole, self._number(task), self.policy)
+        if found is None:
+            raise self._no_task(task)
+        return found
+
+    async def tasks(
+        self,
+        *,
+        status: str | None = None,
+        helper: str | None = None,
+        requester: str | None = None,
+        after: UUID | str | int | None = None,
+        limit: int = 50,
+    ) -> list[TaskView]:
+        """Newest first; `after` is the last id of the page before."""
+        state = None if status is None else _known(TaskState, "status", status)
+        before = views.NEWEST if after is None else self._cursor(after)
+        return await self._store().read(
+            views.list_tasks, TaskFilter(state, helper, requester), before, _limit(limit), self.policy
+        )
+
+    async def explain(self, task: UUID | str | int) -> list[SearchView]:
+        """Per search: who was ranked where, and who was left out for which reason."""
+        return await self._store().read(views.read_searches, (await self.task(task)).task.id)
+
+    async def fairness(self) -> Figures:
+        return await self._store().read(read_figures, self.policy)
+
+    def _number(self, given: UUID | str | int) -> int:
+        """The id inside a UUID; 0, which nothing has, for one that is not ours."""
+        return given if isinstance(given, int) else self._store().ids.from_uuid(given) or 0
+
+    def _cursor(self, after: UUID | str | int) -> int:
+        found = self._number(after)
+        if not found:
+            why = "must be an id of a task, as next gives it"
+            raise Invalid("after is not an id of a task", fields=[("after", why)])
+        return found
+
+    def _no_task(self, task: UUID | str | int) -> NotFound:
+        shown = self._store().ids.to_text(task) if isinstance(task, int) and task else task
+        return NotFound(f"no task {shown}; it was never opened here, or its history was pruned")
+
+    def _check_contact(self, form: ContactForm | None) -> None:
+        """A message that is owed can't be refused later, so what can never be sent is refused now."""
+        contact = _contact(form)
+        if contact is not None:
+            try:
+                self._check(contact)
+            except Invalid as error:
+                raise forms.refusal([(f"contact.{field}", why) for field, why in error.fields]) from None
+
+
+def _read_whole(tx: Tx, task: int, policy: Policy) -> tuple[TaskView, list[TaskStep]] | None:
+    view = views.read_task(tx, task, policy)
+    return None if view is None else (view, views.read_timeline(tx, view.task))
+
+
+def _mark(key: str, scope: str) -> str:
+    if not 0 < len(key) <= 255:
+        why = "must have 1 to 255 characters"
+        raise Invalid(f"Idempotency-Key {why}", fields=[("Idempotency-Key", why)])
+    return hashlib.sha256(f"{scope}\n{key}".encode()).hexdigest()
+
+
+def _contact(form: ContactForm | None) -> Contact | None:
+    return None if form is None else Contact(form.notification_type, form.recipient)
+
+
+def _check_id(helper: str) -> None:
+    if not forms.is_helper_id(helper):
+        why = "must be 1 to 100 letters, digits and ._:@-"
+        raise Invalid(f"a helper's id {why}", fields=[("id", why)])
+
+
+def _limit(limit: int) -> int:
+    if not 1 <= limit <= MAX_LIMIT:
+        raise Invalid(f"limit {limit} is out of range", fields=[("limit", f"must be 1 to {MAX_LIMIT}")])
+    return limit
+
+
+def _known(kind: Any, field: str, value: str) -> Any:
+    if value in kind.__members__:
+        return kind(value)
+    names = ", ".join(kind)
+    raise Invalid(f"no {field} {value!r}; there are: {names}", fields=[(field, f"must be one of {names}")])
+
+
+def _no_helper(helper: str) -> NotFound:
+    return NotFound(f"no helper {helper}; PUT /helpers/{helper} creates it")

@@ -1,0 +1,103 @@
+"""What the room does in the background: writes positions, recounts tasks, and keeps its figures fresh for /metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable
+
+import structlog
+
+from ulak.dispatch.depth import RECOUNT_SECONDS
+from ulak.dispatch.fairness import Figures
+from ulak.dispatch.service import Dispatch
+from ulak.errors import Error
+from ulak.spine.store import Store
+from ulak.spine.telemetry import Point
+
+log = structlog.get_logger("ulak.dispatch")
+
+FIGURES_SECONDS = 10.0
+MANY = 5_000  # positions that wait: the next are written without a pause
+# An offer so long past its deadline has lost its timer: somebody has cancelled that, or it is among the dead letters.
+GRACE_MILLIS = 30_000
+GAUGES = {
+    "ulak_dispatch_tasks": "Unfinished tasks.",
+    "ulak_dispatch_overdue_seconds": "Age of the oldest open offer past its deadline.",
+    "ulak_dispatch_positions_waiting": "Positions sent in bulk that are not written yet.",
+    "ulak_dispatch_position_lag_seconds": "How long the oldest of them has waited.",
+    "ulak_dispatch_helpers": "Active helpers.",
+    "ulak_dispatch_gini": "How unevenly this month's tasks are shared: 0 evenly, 1 one has all.",
+    "ulak_dispatch_longest_wait_seconds": "Since the active helper who waits longest had work.",
+    "ulak_dispatch_silent_share": "Share of active helpers who let offers expire in a row.",
+    "ulak_dispatch_assign_p50_seconds": "From opening to assignment, half of the recent tasks.",
+    "ulak_dispatch_assign_p95_seconds": "From opening to assignment, 95 % of the recent tasks.",
+    "ulak_dispatch_acceptance_rate": "Share of recent offers that were accepted.",
+}
+
+
+class Upkeep:
+    """Two loops that live as long as the store is open."""
+
+    def __init__(self, service: Dispatch, open_store: Callable[[], Store], flush_seconds: float) -> None:
+        self._service = service
+        self._store = open_store
+        self._flush_seconds = flush_seconds
+        self._figures = Figures()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        await self._service.depth.recount(self._store())
+        self._tasks = [
+            asyncio.create_task(self._run(self._flush_seconds, self._flush), name="ulak-dispatch-positions"),
+            asyncio.create_task(self._run(RECOUNT_SECONDS, self._recount), name="ulak-dispatch-depth"),
+            asyncio.create_task(self._run(FIGURES_SECONDS, self._look, rest=20), name="ulak-dispatch-figures"),
+        ]
+
+    async def close(self) -> None:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            with contextlib.suppress(Error):
+                await self._service.flush_positions()
+
+    async def _run(self, seconds: float, work: Callable[[], Awaitable[None]], rest: float = 0.0) -> None:
+        """`rest` is how many times as long as the work took it pauses at least: a look at a million takes a while."""
+        clock, pause = self._store().clock, seconds
+        while True:
+            await clock.wait(asyncio.Event(), pause)
+            began = clock.monotonic()
+            try:
+                await work()
+            except Error as error:
+                log.warning("dispatch_upkeep", work=getattr(work, "__name__", ""), error=str(error))
+            pause = max(seconds, rest * (clock.monotonic() - began))
+
+    async def _flush(self) -> None:
+        """As fast as the store takes them, while more come than it can write in time."""
+        while await self._service.flush_positions() and len(self._service.hints) > MANY:
+            continue
+
+    async def _recount(self) -> None:
+        if self._store().multi_process:
+            await self._service.depth.recount(self._store())
+
+    async def _look(self) -> None:
+        self._figures = await self._service.fairness()
+        if self._figures.overdue_seconds * 1000 > GRACE_MILLIS:
+            await self._service.expire_overdue(GRACE_MILLIS)
+
+    def gauges(self) -> Iterable[Point]:
+        figures, hints = self._figures, self._service.hints
+        values = {
+            "tasks": self._service.depth.live,
+            "positions_waiting": len(hints),
+            "position_lag_seconds": hints.lag_seconds(),
+            **{name: getattr(figures, name) for name in Figures.__dataclass_fields__},
+        }
+        for name, text in GAUGES.items():
+            value = values[name.removeprefix("ulak_dispatch_")]
+            if value is not None:  # nobody was assigned yet
+                yield Point(name, text, {}, float(value))

@@ -1,0 +1,101 @@
+"""Hot routes: the few that take most of the load. They skip FastAPI and are listed in its OpenAPI all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+
+from ulak.access.caller import Caller
+from ulak.errors import Invalid
+from ulak.http.failure import Headers, invalid_from
+from ulak.http.uvicorn_shortcuts import answer_whole
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+# Answers the status that it has sent: so nobody has to wrap `send` to count it.
+Endpoint = Callable[[Scope, Receive, Send, Caller], Awaitable[int]]
+
+JSON_HEADERS: Headers = [(b"content-type", b"application/json")]
+
+
+@dataclass(frozen=True, slots=True)
+class HotRoute:
+    """A method and a path. `request` (None: no body) and `response` are msgspec types, for the OpenAPI schema too.
+
+    The path may have parameters, `/tasks/{id}/accept`: the endpoint finds them in `scope["path_params"]`.
+
+    `headers` are those that may be sent besides, each with what it is for. `required` names fields that the decoder
+    leaves optional, so that one refusal can name all that is wrong.
+    """
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    scope: str
+    summary: str
+    request: Any
+    response: Any
+    status: int = 202
+    description: str = ""
+    tag: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    examples: dict[str, Any] = field(default_factory=dict)
+    statuses: tuple[int, ...] = (400, 401, 403, 413, 429, 500, 503)
+    max_body_bytes: int | None = None
+    required: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """What a room adds to the door. `close` ends what its requests have left running, when the door closes.
+
+    `takes_work` names the (method, path) of what hands in work, as the hot routes do, and may wait for room.
+    `signed` names the (method, path) of what a signature opens instead of a key: the route itself checks that.
+    `scope` says what a room's scope opens; `by_name`, that only a key that names it has it.
+    """
+
+    hot: tuple[HotRoute, ...] = ()
+    routers: tuple[APIRouter, ...] = ()
+    takes_work: tuple[tuple[str, str], ...] = ()
+    signed: tuple[tuple[str, str], ...] = ()
+    close: Callable[[], None] = lambda: None
+    scope: str = ""
+    by_name: bool = False
+
+
+async def read_body(receive: Receive) -> bytes:
+    """The whole body. Its size is bounded by who hands out `receive`."""
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    while message.get("more_body", False):
+        message = await receive()
+        body += message.get("body", b"")
+    if message["type"] == "http.disconnect":
+        raise Invalid("the connection was closed before the body was complete")
+    return body
+
+
+async def reply(send: Send, status: int, body: bytes, headers: Headers = JSON_HEADERS) -> int:
+    if answer_whole(send, status, headers, body):
+        return status
+    await send(
+        {"type": "http.response.start", "status": status, "headers": [*headers, (b"content-length", b"%d" % len(body))]}
+    )
+    await send({"type": "http.response.body", "body": body})
+    return status
+
+
+def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    """A body as its type; what does not fit is told field by field."""
+    try:
+        return decoder.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise invalid_from(error, decoder.type) from error

@@ -1,0 +1,40 @@
+"""Which of the hot routes is meant: exact paths by one look, those with `{parameters}` by their words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_NONE: Mapping[str, str] = {}
+
+
+class Paths(Generic[T]):
+    def __init__(self, entries: Iterable[tuple[str, str, T]]) -> None:
+        self._exact: dict[tuple[str, str], T] = {}
+        self._by_length: defaultdict[tuple[str, int], list[tuple[list[str], T]]] = defaultdict(list)
+        for method, path, value in entries:
+            if "{" in path:
+                self._by_length[method, path.count("/")].append((path.split("/"), value))
+            else:
+                self._exact[method, path] = value
+
+    def find(self, method: str, path: str) -> tuple[T | None, Mapping[str, str]]:
+        """What stands at this path, and the values of its parameters."""
+        found = self._exact.get((method, path))
+        if found is not None or not self._by_length:
+            return found, _NONE
+        candidates = self._by_length.get((method, path.count("/")))
+        return self._by_words(candidates, path.split("/")) if candidates else (None, _NONE)
+
+    def _by_words(self, candidates: list[tuple[list[str], T]], words: list[str]) -> tuple[T | None, Mapping[str, str]]:
+        for pattern, value in candidates:
+            if all(word == part or (word and part.startswith("{")) for part, word in zip(pattern, words, strict=True)):
+                return value, {part[1:-1]: word for part, word in zip(pattern, words, strict=True) if part[:1] == "{"}
+        return None, _NONE
+
+    def methods(self, path: str) -> set[str]:
+        return {method for method in METHODS if self.find(method, path)[0] is not None}

@@ -1,1 +1,0 @@
-INSERT INTO api_key (id, name, digest, scopes, made_at) VALUES (:id, :name, :digest, :scopes, :made_at)

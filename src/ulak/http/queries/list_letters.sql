@@ -1,1 +1,0 @@
-SELECT id, error_class, length(payload) FROM dead WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id

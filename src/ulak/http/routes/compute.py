@@ -1,0 +1,119 @@
+"""The compute room's door. Only scripts below the root run, and only with a key that has the scope compute."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from ulak.app import Ulak
+from ulak.compute.model import Task, TaskType
+from ulak.errors import Invalid
+from ulak.http.caller import Needs, caller_of
+from ulak.http.hot_routes import Routes
+from ulak.masking import HIDDEN
+
+
+class TaskIn(BaseModel):
+    """A script to run, and with what."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"script_path": "report.py", "params": {"value": 42}, "task_type": "cpu_bound"}]
+        },
+    )
+
+    task_id: str | None = Field(
+        None, max_length=200, description="Of a posted `task.to_dict()`; not used: the answer has the durable id."
+    )
+    script_path: str = Field(min_length=1, max_length=1000)
+    params: dict[str, Any] = Field(default_factory=dict)
+    task_type: TaskType = TaskType.IO_BOUND
+    max_retries: int = Field(3, ge=0, le=100)
+    timeout_seconds: float | None = Field(None, gt=0)
+    priority: int = Field(2, ge=0, le=3, description="0 urgent, 1 high, 2 normal, 3 low")
+
+    def to_task(self) -> Task:
+        return Task.create(
+            self.script_path,
+            self.params,
+            self.task_type,
+            self.max_retries,
+            timeout_seconds=self.timeout_seconds,
+            priority=self.priority,
+        )
+
+
+class TaskOut(BaseModel):
+    task_id: str
+    status: str
+
+
+class ResultOut(BaseModel):
+    """How a task ended, and what it printed."""
+
+    task_id: str
+    status: str
+    data: Any = None
+    error: str | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+    stdout: str = ""
+    stderr: str = ""
+    attempts: int = 1
+    worker_id: str | None = None
+    traceback: str | None = None
+
+
+def routes(ulak: Ulak) -> Routes:
+    router = APIRouter(prefix="/api/compute", tags=["compute"], dependencies=[Depends(Needs("compute"))])
+
+    @router.post("/tasks", status_code=202, summary="Accept a task durably")
+    async def submit(task: TaskIn) -> TaskOut:
+        return TaskOut(task_id=str(await ulak.compute.submit(task.to_task())), status="PENDING")
+
+    @router.post("/tasks/batch", status_code=202, summary="Accept many tasks in one transaction, or none")
+    async def submit_many(tasks: list[TaskIn]) -> list[TaskOut]:
+        most = ulak.settings.http.max_batch
+        if not 0 < len(tasks) <= most:
+            raise Invalid(f"a batch has 1 to {most} tasks, not {len(tasks)}")
+        identifiers = await ulak.compute.submit_many([task.to_task() for task in tasks])
+        return [TaskOut(task_id=str(identifier), status="PENDING") for identifier in identifiers]
+
+    @router.get("/tasks/{task_id}", summary="Where a task stands")
+    async def show(task_id: UUID) -> TaskOut:
+        return TaskOut(task_id=str(task_id), status=await ulak.compute.status(task_id))
+
+    @router.get("/tasks/{task_id}/result", summary="How a task ended; waits for it if asked to")
+    async def result(
+        request: Request, task_id: UUID, wait: Annotated[float, Query(ge=0, le=300, description="seconds")] = 0
+    ) -> ResultOut:
+        """Without the scope `compute`, which `look` stands in for here, what the script gave and printed is hidden."""
+        found = await ulak.compute.result(task_id, wait)
+        if found is None:
+            return ResultOut(task_id=str(task_id), status=await ulak.compute.status(task_id))
+        shown = ResultOut(**found.to_dict())
+        return shown if caller_of(request).may("compute") else _masked(shown)
+
+    @router.post("/tasks/{task_id}/cancel", summary="Cancel a task, also while it runs")
+    async def cancel(task_id: UUID) -> TaskOut:
+        return TaskOut(task_id=str(task_id), status=await ulak.compute.cancel(task_id))
+
+    @router.get("/stats", summary="What the engine of this process has counted, and how its parts are")
+    async def stats() -> dict[str, Any]:
+        return ulak.compute.stats()
+
+    return Routes(
+        routers=(router,),
+        takes_work=(("POST", "/api/compute/tasks"), ("POST", "/api/compute/tasks/batch")),
+        scope="run scripts; always with a key of its own, never by admin or by being on this machine",
+        by_name=True,
+    )
+
+
+def _masked(result: ResultOut) -> ResultOut:
+    hidden = {name: HIDDEN for name in ("error", "stdout", "stderr", "traceback") if getattr(result, name)}
+    return result.model_copy(update={"data": None if result.data is None else HIDDEN, **hidden})

@@ -1,0 +1,289 @@
+"""The notify room's door: accept one or many in front, everything else through FastAPI."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter, Depends, Header, Path, Query
+from fastapi.responses import StreamingResponse
+
+from ulak import codec
+from ulak.access.caller import Caller
+from ulak.app import Ulak
+from ulak.errors import Error, Invalid
+from ulak.http import prefer
+from ulak.http.caller import Needs
+from ulak.http.failure import Problem, answer_to
+from ulak.http.hot_routes import HotRoute, Receive, Routes, Scope, Send, read_body, reply
+from ulak.http.routes.notify_models import (
+    AttemptsOut,
+    EndpointIn,
+    EndpointMade,
+    EndpointOut,
+    EndpointUrl,
+    InboxOut,
+    MarkedOut,
+    NotificationOut,
+    Page,
+    PublicKey,
+    ReplayIn,
+    ReplayOut,
+    StatusOut,
+    attempt_out,
+    endpoint_out,
+    inbox_item_out,
+    notification_out,
+)
+from ulak.http.routes.view import Reveal, revealing
+from ulak.http.segment import SegmentRoute
+from ulak.http.sse import sse, sse_reset, stream_of
+from ulak.ids import Ids
+from ulak.notify.decide import MAX_RECIPIENT, MAX_REFERENCE
+from ulak.notify.inbox import InboxItem
+from ulak.notify.model import Accepted, Request, Status
+from ulak.notify.service import decode_batch
+from ulak.notify.stream import InboxStream
+from ulak.spine.event import Reset
+
+ONLY_NOTIFIERS = [Depends(Needs("notify"))]
+Notifier = Annotated[Caller, ONLY_NOTIFIERS[0]]
+Recipient = Annotated[
+    str,
+    Path(
+        description="Percent-encoded, a slash in it as `%2F`; no control characters.",
+        max_length=MAX_RECIPIENT,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        examples=["ada"],
+    ),
+]
+
+EXAMPLE = {
+    "notificationType": "EMAIL",
+    "recipient": "user@example.com",
+    "subject": "Welcome",
+    "body": "Welcome to our service!",
+    "priority": "NORMAL",
+    "metadata": {"campaignId": "123"},
+}
+
+
+class Verdict(msgspec.Struct, omit_defaults=True):
+    """One item of a batch: accepted, or refused with the reason."""
+
+    status: int
+    accepted: Accepted | None = None
+    problem: Problem | None = None
+
+
+def routes(ulak: Ulak) -> Routes:
+    return Routes(
+        hot=(_accept_route(ulak), _batch_route(ulak)),
+        routers=(_notifications(ulak), _inbox(ulak), _endpoints(ulak)),
+        scope="send notifications and look at them",
+    )
+
+
+def _accept_route(ulak: Ulak) -> HotRoute:
+    encode = msgspec.json.Encoder().encode
+
+    async def accept(scope: Scope, receive: Receive, send: Send, caller: Caller) -> int:
+        request = ulak.notify.decode(await read_body(receive))
+        accepted = await ulak.notify.accept(request, _idempotency_key(scope), caller.id)
+        return await reply(send, 202, encode(accepted))
+
+    return HotRoute(
+        "POST", "/api/notifications", accept, "notify", "Accept a notification for delivery", Request, Accepted,
+        description="Answers as soon as it is durable. `notificationType`, `recipient` and `body` are needed; "
+        "instead of `body` you may give `template` and its `variables`.",
+        headers={
+            "Idempotency-Key": "A repeat with the same key and body gets the first answer; it is sent once.",
+            **prefer.HEADER,
+        },
+        tag="notifications", examples={"email": EXAMPLE}, statuses=(400, 401, 403, 409, 413, 429, 500, 503),
+        required=("notificationType", "recipient"),
+    )  # fmt: skip
+
+
+def _batch_route(ulak: Ulak) -> HotRoute:
+    async def accept_many(scope: Scope, receive: Receive, send: Send, caller: Caller) -> int:
+        items = decode_batch(await read_body(receive), ulak.settings.http.max_batch)
+        answers = await ulak.notify.accept_batch(items, _idempotency_key(scope), caller.id)
+        verdicts = [_verdict(answer) for answer in answers]
+        return await reply(send, 207, codec.encode(verdicts))
+
+    return HotRoute(
+        "POST", "/api/notifications/batch", accept_many, "notify", "Accept many notifications, each on its own merits",
+        list[Request], list[Verdict], status=207, tag="notifications", examples={"two": [EXAMPLE, EXAMPLE]},
+        headers={
+            "Idempotency-Key": "A repeat of the batch gets each item's first answer; each is sent once.",
+            **prefer.HEADER,
+        },
+    )  # fmt: skip
+
+
+def _verdict(answer: Accepted | Error) -> Verdict:
+    if isinstance(answer, Accepted):
+        return Verdict(202, answer)
+    status, problem, _ = answer_to(answer)
+    return Verdict(status, None, problem)
+
+
+def _idempotency_key(scope: Scope) -> str | None:
+    for name, value in scope["headers"]:
+        if name == b"idempotency-key":
+            return str(value.decode("latin-1"))
+    return None
+
+
+def _notifications(ulak: Ulak) -> APIRouter:
+    router = APIRouter(prefix="/api/notifications", tags=["notifications"])
+
+    @router.get("", summary="List notifications, newest first")
+    async def list_notifications(
+        caller: Notifier,
+        status: Annotated[
+            str | None, Query(description=f"One of: {', '.join(Status)}.", examples=["DELIVERED"])
+        ] = None,
+        notification_type: Annotated[str | None, Query(alias="notificationType")] = None,
+        reference: Annotated[str | None, Query(max_length=MAX_REFERENCE, description="The sender's own name.")] = None,
+        before: Annotated[str | None, Query(description="nextBefore of the page above")] = None,
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+        reveal: Reveal = False,
+    ) -> Page:
+        """Recipients, subjects, bodies and metadata are masked unless they may be revealed and that is asked for."""
+        shown = revealing(caller, reveal=reveal)
+        found = await ulak.notify.page(
+            status=status, notification_type=notification_type, reference=reference, before=before, limit=limit
+        )
+        following = None if found.before is None else ulak.store.ids.to_text(found.before)
+        return Page(items=[notification_out(view, reveal=shown) for view in found.views], next_before=following)
+
+    @router.get("/{identifier}", summary="One notification with its attempts and timeline")
+    async def get_notification(caller: Notifier, identifier: UUID, reveal: Reveal = False) -> NotificationOut:
+        shown = revealing(caller, reveal=reveal)
+        return notification_out(await ulak.notify.get(identifier), reveal=shown)
+
+    @router.post("/{identifier}/cancel", summary="Cancel a notification that is not finished")
+    async def cancel_notification(_: Notifier, identifier: UUID) -> StatusOut:
+        return StatusOut(id=str(identifier), status=await ulak.notify.cancel(identifier))
+
+    @router.post("/{identifier}/resend", status_code=202, summary="Send a dead letter again")
+    async def resend_notification(_: Notifier, identifier: UUID) -> StatusOut:
+        """For FAILED, DEAD and HELD: the same id and idempotency key, with fresh attempts."""
+        await ulak.notify.resend(identifier)
+        return StatusOut(id=str(identifier), status="WAITING")
+
+    return router
+
+
+def _inbox(ulak: Ulak) -> APIRouter:
+    router = APIRouter(
+        prefix="/api/inbox/{recipient}", tags=["inbox"], dependencies=ONLY_NOTIFIERS, route_class=SegmentRoute
+    )
+    stream = InboxStream(lambda: ulak.loops.tail)  # there are loops only while this Ulak is open
+
+    @router.get("", summary="A recipient's in-app notifications, newest first")
+    async def list_inbox(
+        recipient: Recipient,
+        unread: bool = False,
+        before: UUID | None = None,
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    ) -> InboxOut:
+        start = None if before is None else ulak.store.ids.from_uuid(before)
+        found = await ulak.notify.inbox(recipient, unread_only=unread, before=start, limit=limit)
+        items = [inbox_item_out(item, ulak.store.ids) for item in found]
+        following = items[-1].id if len(items) == limit else None
+        return InboxOut(unread=await ulak.notify.unread(recipient), items=items, next_before=following)
+
+    @router.post("/read", summary="Mark all as read")
+    async def mark_all_read(recipient: Recipient) -> MarkedOut:
+        return MarkedOut(marked=await ulak.notify.mark_read(recipient))
+
+    @router.post("/{identifier}/read", summary="Mark one as read")
+    async def mark_read(recipient: Recipient, identifier: UUID) -> MarkedOut:
+        return MarkedOut(marked=await ulak.notify.mark_read(recipient, identifier))
+
+    @router.get("/stream", summary="New in-app notifications as server-sent events", response_class=StreamingResponse)
+    async def follow(
+        recipient: Recipient, last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None
+    ) -> StreamingResponse:
+        """`notification` events from `Last-Event-ID` on; without it, from now on.
+
+        An event `reset` (`reason`, `asked`, `oldest`, `newest`) says that some may be missing, because the log was
+        pruned or restored since: read the list again. The stream then goes on from the nearest position. The header
+        `X-Ulak-Cursor` is the `Last-Event-ID` to come back with if the stream breaks before its first event.
+        """
+        after = _cursor(last_event_id) if last_event_id else None  # a new EventSource of some libraries sends it empty
+        start = await stream.begin(after)
+        return stream_of(_as_events(stream.follow(recipient, start), ulak.store.ids), start.cursor)
+
+    return router
+
+
+def _cursor(last_event_id: str) -> int:
+    if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 20):
+        why = "must be the id of an event of this stream: a whole number"
+        raise Invalid(f"Last-Event-ID {why}", fields=[("Last-Event-ID", why)])
+    return int(last_event_id)
+
+
+async def _as_events(items: AsyncIterator[tuple[int, InboxItem | Reset | None]], ids: Ids) -> AsyncIterator[bytes]:
+    async for seq, item in items:
+        if item is None:  # a comment alone: some clients take a block with an id and no data for an event
+            yield b": still here\n\n"
+        elif isinstance(item, Reset):
+            yield sse_reset(item)
+        else:
+            yield sse(seq, "notification", inbox_item_out(item, ids).model_dump_json(by_alias=True))
+
+
+def _endpoints(ulak: Ulak) -> APIRouter:
+    router = APIRouter(prefix="/api/webhook-endpoints", tags=["webhook endpoints"], dependencies=ONLY_NOTIFIERS)
+
+    @router.get("", summary="Known webhook endpoints")
+    async def list_endpoints(caller: Notifier, reveal: Reveal = False) -> list[EndpointOut]:
+        """A path or a query is often the secret, so addresses are masked unless they may be revealed."""
+        shown = revealing(caller, reveal=reveal)
+        return [endpoint_out(one, reveal=shown) for one in await ulak.notify.endpoints.all()]
+
+    @router.post(
+        "", status_code=201, summary="Register an endpoint, or rotate its secret (the old one signs for a day more)"
+    )
+    async def register(body: EndpointIn) -> EndpointMade:
+        made = await ulak.notify.endpoints.register(body.url, body.secret, requires_secret=body.require_secret)
+        return EndpointMade(url=body.url, secret=made)
+
+    @router.get("/public-key", summary="The key that verifies webhooks to endpoints without a secret of their own")
+    async def public_key() -> PublicKey:
+        return PublicKey(public_key=await ulak.notify.endpoints.public_key())
+
+    @router.get("/attempts", summary="What an endpoint was sent and what it answered, newest first")
+    async def list_attempts(
+        url: Annotated[str, Query(max_length=2048)],
+        after: Annotated[str | None, Query(pattern=r"^[0-9]{1,19}$", description="next of the page above")] = None,
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    ) -> AttemptsOut:
+        found = await ulak.notify.attempts(url, before=None if after is None else int(after), limit=limit)
+        items = [attempt_out(one, ulak.store.ids) for one in found]
+        return AttemptsOut(items=items, next=str(found[-1].sequence) if len(found) == limit else None)
+
+    @router.post("/test", status_code=202, summary="Send a test event to an endpoint")
+    async def send_test(body: EndpointUrl) -> StatusOut:
+        return StatusOut(id=(await ulak.notify.test_endpoint(body.url)).id, status="ACCEPTED")
+
+    @router.post("/replay", status_code=202, summary="Send what failed to reach an endpoint since a time again")
+    async def replay(body: ReplayIn) -> ReplayOut:
+        return ReplayOut(resent=await ulak.notify.replay(body.url, body.since))
+
+    @router.post("/enable", status_code=204, summary="Send to a switched-off endpoint again")
+    async def enable(body: EndpointUrl) -> None:
+        await ulak.notify.endpoints.enable(body.url)
+
+    @router.post("/forget", status_code=204, summary="Forget an endpoint and its secrets")
+    async def forget(body: EndpointUrl) -> None:
+        await ulak.notify.endpoints.forget(body.url)
+
+    return router

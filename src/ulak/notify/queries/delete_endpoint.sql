@@ -1,1 +1,0 @@
-DELETE FROM notify_endpoint WHERE url = :url

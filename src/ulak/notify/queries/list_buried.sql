@@ -1,2 +1,0 @@
-SELECT id, kind, 'dead', key, prio, attempt, crashes, accepted_at, due_at, started_at, died_at, expires_at, unique_key, note, cause, payload, error_class
-FROM dead WHERE id >= :least AND id < :before AND kind >= :low AND kind <= :high ORDER BY id DESC LIMIT :n

@@ -1,1 +1,0 @@
-SELECT url, secrets, disabled_at, reason FROM notify_endpoint ORDER BY url

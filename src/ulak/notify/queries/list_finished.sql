@@ -1,2 +1,0 @@
-SELECT id, kind, outcome, key, prio, attempt, crashes, accepted_at, due_at, started_at, settled_at, expires_at, unique_key, note, detail, payload, NULL
-FROM past WHERE id >= :least AND id < :before AND kind >= :low AND kind <= :high ORDER BY id DESC LIMIT :n

@@ -1,0 +1,62 @@
+"""Settings of the bus: where events go out to topics, and where requests come from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic_settings import NoDecode
+
+from ulak.settings.channels import split_list
+from ulak.settings.section import Section
+
+_TOPIC = r"^[A-Za-z0-9._-]{1,249}$"
+
+
+class Route(Section):
+    """Which events go to which topic: `[[bus.route]]`, as often as needed."""
+
+    event: str = Field(min_length=1, max_length=200, description="Name of an event; `*` stands for any part of it.")
+    topic: str = Field(pattern=_TOPIC, description="Topic that they go to.")
+    key: str = Field("job", pattern=r"^(job|kind|name|data\.[A-Za-z0-9_]+)$", description="What keeps its order there.")
+    cloudevents: bool = Field(False, description="As CloudEvents 1.0 (structured JSON).")
+
+
+class Kafka(Section):
+    """Where Kafka is, and as whom Ulak talks to it."""
+
+    servers: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description='Brokers to ask first, like "kafka-1:9092"; in the environment, between commas.'
+    )
+    group: str = Field("ulak", min_length=1, max_length=200, description="Consumer group of all instances.")
+    tls: bool = Field(False, description="Encrypt the connections.")
+    ca_file: str = Field("", description="Certificates to trust instead of the system's; turns tls on.")
+    sasl: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field("", description="How to log in; empty: not.")
+    username: str = Field("", description="User name for sasl.")
+    password: SecretStr = Field(SecretStr(""), description="Password for sasl.")
+
+    @field_validator("servers", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return split_list(value)
+
+    @model_validator(mode="after")
+    def _password_is_not_bare(self) -> Self:
+        if self.sasl == "PLAIN" and not (self.tls or self.ca_file):
+            raise ValueError("sasl PLAIN would send the password in plain text; set tls")
+        return self
+
+
+class Bus(Section):
+    """Events that go out, and requests that come in."""
+
+    kind: Literal["local", "kafka"] = Field("local", description="Inside this process, or Kafka.")
+    source: str = Field("/ulak", min_length=1, max_length=200, description="Source of CloudEvents.")
+    route: tuple[Route, ...] = Field((), description="Events that go to topics; one [[bus.route]] table each.")
+    kafka: Kafka = Kafka()
+
+    @model_validator(mode="after")
+    def _kafka_has_servers(self) -> Self:
+        if self.kind == "kafka" and not self.kafka.servers:
+            raise ValueError("bus.kafka.servers is empty; name at least one broker")
+        return self

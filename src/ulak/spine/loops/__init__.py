@@ -1,0 +1,1 @@
+"""Roles that run on the event loop and submit units to the store."""

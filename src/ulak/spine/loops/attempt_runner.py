@@ -1,0 +1,166 @@
+"""Attempts: how one runs, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from ulak import codec
+from ulak.clock import Clock
+from ulak.errors import Conflict, CutOff, Permanent, PutOff, Throttled, Transient
+from ulak.spine import probe
+from ulak.spine.breaker import BreakerPolicy, Breakers
+from ulak.spine.handler import Handler, Handlers
+from ulak.spine.job import Job, Lease, Priority
+from ulak.spine.lane import Lane
+from ulak.spine.loops import classify
+from ulak.spine.loops.running import Attempt
+from ulak.spine.outcome import DONE, Dead, Done, Outcome, Settlement, Snooze
+from ulak.spine.store import Store
+from ulak.spine.telemetry import Telemetry
+
+log = structlog.get_logger("ulak.worker")
+
+_PRIORITIES = tuple(Priority)
+
+
+class AttemptRunner:
+    """Runs one attempt after another, and decides the outcome of each."""
+
+    def __init__(
+        self,
+        store: Store,
+        handlers: Handlers,
+        clock: Clock,
+        telemetry: Telemetry,
+        breakers: Breakers,
+        lanes: dict[str, Lane],
+        end: Callable[[Attempt, Outcome], None],
+    ) -> None:
+        self._store = store
+        self._handlers = handlers
+        self._clock = clock
+        self._telemetry = telemetry
+        self._breakers = breakers
+        self._lanes = lanes
+        self._end = end
+        self.closing = False
+
+    async def run(self, running: Attempt, task: asyncio.Task[Any]) -> None:
+        """Run the handler; whatever becomes of it is an outcome."""
+        if (verdict := running.verdict) is not None:  # cancelled while it waited for its turn
+            self._end(running, verdict)
+            return
+        lease, handler, now = running.lease, running.handler, self._clock.now()
+        if handler.breaker is not None and (stop := self._stopped_by_breaker(lease, now)) is not None:
+            self._end(running, stop)  # which is no run, and not timed as one
+            return
+        running.started = self._clock.monotonic()
+        running.task = task
+        seconds = (now - lease.due_at) / 1000
+        running.times.wait.observe(seconds)
+        if lease.due_at > lease.accepted_at and not lease.crashes:  # what a dead process held comes back when it does
+            running.times.lateness.observe(seconds)
+        if lease.crashes:
+            self._telemetry.count("duplicate_runs", lease.kind)
+        job = _as_job(lease, now, self._store.ids.mark)
+        if probe.listeners:
+            probe.reach("worker.before_handler")
+        try:
+            returned = await (
+                handler.call(job) if handler.lane == "async" else self._lanes[handler.lane].run(handler, job)
+            )
+            outcome = DONE if returned is None else classify.bounded(classify.answered(returned), handler, job)
+            if handler.breaker is not None and job.key is not None:
+                self._note_answer(handler.breaker, job.key, outcome)
+        except asyncio.CancelledError:
+            if running.verdict is None and task.cancelling():  # the runner is being ended, or its own handler does that
+                if not self.closing:
+                    self._end(running, self._failed(handler, job, _cancelled_inside()))
+                raise
+            outcome = running.verdict or self._failed(handler, job, _cancelled_inside())
+        except (KeyboardInterrupt, GeneratorExit):
+            raise  # the process or the runner itself is being ended
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is a failed attempt, sys.exit() too
+            running.uncertain = isinstance(error, CutOff)
+            outcome = self._failed(handler, job, error)
+        finally:
+            if running.verdict is not None:
+                classify.stopped(task)
+        if probe.listeners:
+            probe.reach("worker.after_handler")
+        self._end(running, outcome)
+
+    def _note_answer(self, policy: BreakerPolicy, destination: str, outcome: Outcome) -> None:
+        """A handler that gives up because its destination failed has not reached it."""
+        if isinstance(outcome, Dead) and outcome.error_class in ("transient", "throttled"):
+            self._breakers.failed(destination, policy, self._clock.now())
+        else:
+            self._breakers.succeeded(destination)
+
+    def _stopped_by_breaker(self, lease: Lease, now: int) -> Snooze | None:
+        breaker = None if lease.key is None else self._breakers.admit(lease.key, now)
+        if breaker is None:
+            return None
+        self._telemetry.count("breaker_stops", lease.kind)
+        # It holds its slot, or an open breaker would walk through the whole line.
+        return Snooze(breaker.pause_seconds(now), f"the breaker of its destination is {breaker.state}", holds=True)
+
+    def late(self, running: Attempt, now: float) -> Outcome | None:
+        """What becomes of an attempt that takes longer than its kind allows; None for any other."""
+        lease, handler = running.lease, running.handler
+        if running.started is None or running.verdict is not None or now - running.started <= handler.timeout_seconds:
+            return None
+        self._telemetry.count("jobs_timed_out", lease.kind)
+        job = Job(lease.id, lease.kind, None, lease.attempt, lease.epoch, lease.key)
+        return self._failed(handler, job, Transient(f"took longer than {handler.timeout_seconds} s"))
+
+    def spoiled(self, one: Settlement, error: Exception) -> Settlement:
+        """The store could not keep what the handler answered: a failed attempt, for this job alone."""
+        handler = self._handlers.get(one.kind)
+        assert handler is not None  # it has just run
+        job = Job(one.id, one.kind, None, one.attempt, one.epoch, one.key)
+        # Of a sound answer it was the unit or `then` that raised, and may not the next time.
+        answer_is_sound = isinstance(one.outcome, Done) or (isinstance(one.outcome, Dead) and bool(one.outcome.then))
+        failure = error if answer_is_sound else Permanent(classify.describe(error))
+        outcome = self._failed(handler, job, failure)
+        resume = classify.resume_at(outcome, self._clock.now())
+        does_more = isinstance(one.outcome, Done) and bool(one.outcome.unit or one.outcome.then)
+        uncertain = isinstance(one.outcome, Done) and not does_more and isinstance(error, Conflict)
+        return Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, outcome, resume, uncertain)
+
+    def _failed(self, handler: Handler, job: Job, error: BaseException) -> Outcome:
+        self._note_failure(handler, job, error)
+        return classify.failed(error, handler, job)
+
+    def _note_failure(self, handler: Handler, job: Job, error: BaseException) -> None:
+        self._telemetry.count("job_failures", handler.kind, classify.error_class(error))
+        log.info("attempt_failed", kind=job.kind, job=job.id, attempt=job.attempt, error=classify.describe(error))
+        if handler.breaker is not None and job.key is not None:
+            if isinstance(error, Transient | Throttled | OSError | TimeoutError) and not isinstance(error, PutOff):
+                self._breakers.failed(job.key, handler.breaker, self._clock.now())
+            else:  # the destination was reached and answered
+                self._breakers.succeeded(job.key)
+
+
+def _as_job(lease: Lease, now: int, mark: int) -> Job:
+    return Job(
+        lease.id,
+        lease.kind,
+        codec.decode(lease.payload),
+        lease.attempt,
+        lease.epoch,
+        lease.key,
+        _PRIORITIES[lease.prio],
+        lease.crashes,
+        lease.accepted_at,
+        now,
+        mark,
+    )
+
+
+def _cancelled_inside() -> Transient:
+    return Transient("something that the handler waited for was cancelled")

@@ -1,0 +1,44 @@
+"""Steering: which kinds this process serves and how many of each at once, by its start and by what people decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from ulak.errors import Invalid
+from ulak.spine.handler import Handler
+from ulak.spine.units.controls import Control
+from ulak.spine.validate import is_text
+
+_AS_DECLARED = Control()
+
+
+def check_patterns(patterns: Sequence[str]) -> tuple[str, ...]:
+    """Patterns of kinds as a caller gives them; a single text is a mistake, because it is a sequence, too."""
+    if isinstance(patterns, str) or not all(is_text(pattern) for pattern in patterns):
+        raise Invalid(f"{patterns!r:.80} is not a list of kinds; give patterns like ['notify.*', 'mail.send']")
+    return tuple(patterns)
+
+
+class Steering:
+    """`served` are patterns of kinds (`notify.*`); None serves every kind that has a handler here."""
+
+    def __init__(self, served: Sequence[str] | None = None) -> None:
+        self._served = None if served is None else tuple(served)
+        self.controls: Mapping[str, Control] = {}
+
+    def serves(self, kind: str) -> bool:
+        return self._served is None or any(fnmatchcase(kind, pattern) for pattern in self._served)
+
+    def limit(self, handler: Handler) -> int:
+        """How many jobs of a kind may run here at once; 0 when it is paused, or not served by this process."""
+        control = self.controls.get(handler.kind, _AS_DECLARED) if self.controls else _AS_DECLARED
+        if control.paused or not self.serves(handler.kind):
+            return 0
+        return handler.concurrency if control.concurrency is None else control.concurrency
+
+    def load(self, controls: Mapping[str, Control]) -> bool:
+        """Take over what the store says; answers whether that is news."""
+        changed = controls != self.controls
+        self.controls = controls
+        return changed

@@ -1,0 +1,96 @@
+"""The tail of the event log, followed by many: those who stand at the same place share one look at the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+from ulak.spine.event import EventRecord, Reset, find_reset, last_seq, read_on
+from ulak.spine.store import Store, Tx
+
+PAGE = 1000
+LOOK_SECONDS = 1.0
+END_SECONDS = 0.5  # so long nobody looks again at an end that was just seen, unless there is news
+NUMBERING_SECONDS = 0.05  # where a relay numbers the events, they are readable a moment after the commit
+
+Watch = AbstractContextManager[asyncio.Event]
+
+
+class TailPage(NamedTuple):
+    """Where to read on, what did not fit, and what is new; often nothing."""
+
+    cursor: int
+    reset: Reset | None = None
+    events: list[EventRecord] = []  # noqa: RUF012 - a tuple's default, and nobody adds to it
+
+
+class Tail:
+    def __init__(self, store: Store, watching: Callable[[], Watch]) -> None:
+        self.store = store
+        self._watching = watching
+        self._coming: dict[int, asyncio.Task[TailPage]] = {}
+        self._end = (-1, 0.0)
+        self._closed = False
+
+    def close(self) -> None:
+        """Nobody looks any more; who follows is woken by the loops, and leaves."""
+        self._closed = True
+
+    async def begin(self, after: int | None) -> TailPage:
+        """Where to start: at a cursor, at the nearest place if it does not fit, or at the newest event."""
+        return await self.store.read(_begin, after)
+
+    async def follow(self, start: TailPage) -> AsyncGenerator[TailPage, None]:
+        """The start, and then a page at every commit with news, and about every second, until Ulak stops."""
+        page, fresh = start, True
+        with self._watching() as news:
+            yield start
+            while not self._closed:
+                fresh = fresh or news.is_set()
+                news.clear()
+                page = await self._read(page.cursor, fresh=fresh)
+                yield page
+                fresh = bool(page.events) or await self._news(news)
+
+    async def _news(self, news: asyncio.Event) -> bool:
+        clock = self.store.clock
+        told = await clock.wait(news, LOOK_SECONDS)
+        if told and self.store.multi_process:
+            await clock.wait(asyncio.Event(), NUMBERING_SECONDS)
+        return told
+
+    async def _read(self, cursor: int, *, fresh: bool) -> TailPage:
+        end, seen = self._end
+        if not fresh and end == cursor and self.store.clock.monotonic() - seen < END_SECONDS:
+            return TailPage(cursor)
+        coming = self._coming.get(cursor)
+        if coming is None:
+            coming = self._coming[cursor] = asyncio.create_task(self._look(cursor), name="ulak-tail")
+            coming.add_done_callback(_take_note)
+        return await asyncio.shield(coming)  # who leaves does not take it from the others
+
+    async def _look(self, cursor: int) -> TailPage:
+        await asyncio.sleep(0)  # all whom one commit woke come along
+        del self._coming[cursor]  # who comes from here on has newer news, and looks again
+        if self._closed:
+            return TailPage(cursor)
+        seen = self.store.clock.monotonic()
+        reset, events = await self.store.read(read_on, cursor, PAGE)
+        if not events:
+            self._end = (cursor, seen)
+        return TailPage(events[-1].seq if events else cursor, reset, events)
+
+
+def _begin(tx: Tx, after: int | None) -> TailPage:
+    if after is None:
+        return TailPage(last_seq(tx))
+    reset = find_reset(tx, after)
+    return TailPage(after if reset is None else reset.resume, reset)
+
+
+def _take_note(look: asyncio.Task[TailPage]) -> None:
+    """A failure is told to those who wait; if all have left, to nobody."""
+    if not look.cancelled():
+        look.exception()

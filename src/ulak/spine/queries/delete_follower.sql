@@ -1,0 +1,1 @@
+DELETE FROM event_follower WHERE name = :name

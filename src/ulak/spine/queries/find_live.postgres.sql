@@ -1,0 +1,1 @@
+SELECT id FROM job WHERE id = ANY(:ids::bigint[])

@@ -1,1 +1,0 @@
-SELECT 1 FROM event_inbox WHERE token = :token UNION ALL SELECT 1 FROM event_block WHERE token = :token

@@ -1,0 +1,1 @@
+INSERT INTO audit (seq, at, who, verb, object, detail, hash) VALUES (:seq, :at, :who, :verb, :object, :detail, :hash)

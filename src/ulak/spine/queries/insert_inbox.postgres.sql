@@ -1,2 +1,0 @@
-INSERT INTO event_inbox (token, owner, node, at, count, body, words, kinds, numbers, credit_pools, credits)
-VALUES (:token, :owner, :node, :at, :count, :body, :words::text[], :kinds::text[], :numbers::bigint[], :credit_pools::text[], :credits::bigint[])

@@ -1,0 +1,1 @@
+SELECT kind, paused, concurrency FROM kind_control ORDER BY kind

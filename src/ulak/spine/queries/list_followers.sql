@@ -1,0 +1,1 @@
+SELECT name, position, advanced_at FROM event_follower ORDER BY position, name

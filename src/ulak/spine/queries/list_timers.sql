@@ -1,0 +1,2 @@
+SELECT id, kind, key, due_at, attempt FROM job INDEXED BY job_due
+WHERE state = 1 AND due_at >= :since ORDER BY due_at LIMIT :n

@@ -1,5 +1,0 @@
--- The newest id that was ever given: new ones continue above it, even if the clock was set back.
-SELECT greatest(
-  (SELECT max(id) FROM job), (SELECT max(id) FROM past), (SELECT max(id) FROM dead),
-  (SELECT max(token) FROM event_inbox), (SELECT max(token) FROM event_block), 0
-)

@@ -1,0 +1,1 @@
+SELECT position FROM event_follower WHERE name = :name

@@ -1,0 +1,1 @@
+SELECT id, length(payload) FROM dead WHERE id = ANY(:ids::bigint[]) ORDER BY id

@@ -1,0 +1,168 @@
+"""Dead letters: browse, edit, send again (one, by filter, at a rate, dry run first), or drop."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import get_args
+
+from ulak import codec
+from ulak.clock import given_millis
+from ulak.errors import Invalid, NotFound
+from ulak.spine.job import READY, SUSPECT_LEVEL, JobEvent, Record, Row
+from ulak.spine.outcome import ErrorClass
+from ulak.spine.query import Queries
+from ulak.spine.store import Tx, Verb, WriterQueue
+from ulak.spine.units.enqueue import insert_owed
+from ulak.spine.units.finish import count_death
+from ulak.spine.units.records import PAGE_BYTES, fitting_in, read_record
+from ulak.spine.units.settle import note_entry
+
+sql = Queries("ulak.spine")
+
+ERROR_CLASSES: tuple[ErrorClass, ...] = get_args(ErrorClass)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which dead letters: all fields that are given must fit. `contains` looks in the cause."""
+
+    kind: str | None = None
+    error_class: str | None = None
+    contains: str | None = None
+    died_before: datetime | None = None
+    died_after: datetime | None = None
+    code: str | None = None
+
+
+def find_ids(tx: Tx, wanted: Filter, after: int, limit: int) -> list[int]:
+    rows = tx.rows(
+        sql.find_dead,
+        kind=wanted.kind,
+        error_class=_known_class(wanted.error_class),
+        code=wanted.code,
+        contains=None if wanted.contains is None else f"%{_literally(wanted.contains)}%",
+        died_before=None if wanted.died_before is None else given_millis("died_before", wanted.died_before),
+        died_after=None if wanted.died_after is None else given_millis("died_after", wanted.died_after),
+        after=after,
+        n=limit,
+    )
+    return [identifier for (identifier,) in rows]
+
+
+def page_of_letters(tx: Tx, wanted: Filter, after: int, limit: int) -> tuple[list[Record], bool]:
+    """Oldest first, and whether more may follow. A page whose payloads are large is shorter than `limit`."""
+    ids = find_ids(tx, wanted, after, limit)
+    weighed = tx.rows(sql.weigh_letters, ids=ids) if ids else []
+    fitting = fitting_in(PAGE_BYTES, [size for _, size in weighed])
+    records = [read_record(tx, identifier) for identifier, _ in weighed[:fitting]]
+    return [record for record in records if record is not None], len(ids) == limit or fitting < len(ids)
+
+
+def present_of(tx: Tx, ids: list[int]) -> list[int]:
+    """Which of these are dead letters."""
+    return [identifier for identifier, _ in tx.rows(sql.weigh_letters, ids=ids)]
+
+
+def _known_class(name: str | None) -> str | None:
+    if name is None or name in ERROR_CLASSES:
+        return name
+    names = ", ".join(ERROR_CLASSES)
+    raise Invalid(
+        f"no error class {name!r:.50}; there are: {names}", fields=[("error_class", f"must be one of {names}")]
+    )
+
+
+def _literally(text: str) -> str:
+    """For LIKE, to which % and _ mean something."""
+    return re.sub(r"([\\%_])", r"\\\1", text)
+
+
+def redrive(tx: Tx, ids: list[int]) -> list[int]:
+    """Put dead letters back to work under their old ids, with fresh attempts; answers which were there.
+
+    Its old deaths no longer count against it, but what may have had its effect stays uncertain.
+    """
+    rows = tx.rows(sql.take_dead, ids=ids)
+    back = []
+    for (
+        identifier,
+        kind,
+        key,
+        slots,
+        prio,
+        epoch,
+        accepted_at,
+        expires_at,
+        unique_key,
+        continuation,
+        hold,
+        note,
+        payload,
+        error_class,
+        crashes,
+    ) in rows:
+        row = Row(
+            identifier,
+            kind,
+            key,
+            slots,
+            None,
+            prio,
+            tx.now,
+            READY,
+            accepted_at,
+            _unexpired(expires_at, tx.now),
+            unique_key,
+            continuation,
+            hold,
+            payload,
+        )
+        if unique_key is not None and tx.rows(sql.find_unique, kind=kind, keys=[unique_key]):
+            continue
+        insert_owed(tx, [row])
+        past = (note or "") + _death(tx, identifier) + note_entry(tx.now, JobEvent.REDRIVEN, 0)
+        (turn,) = tx.turns(1)  # behind all who waited while it was dead
+        uncertain = crashes > 0 or error_class == "uncertain"
+        tx.execute(sql.restore_job, id=identifier, epoch=epoch, turn=turn, note=past, crashes=int(uncertain))
+        if uncertain:
+            tx.wake(kind, SUSPECT_LEVEL, turn)
+        tx.execute(sql.delete_dead, ids=[identifier])
+        tx.count(JobEvent.REDRIVEN, kind)
+        tx.count(JobEvent.ACCEPTED, kind, -1)
+        count_death(tx, kind, error_class, -1)
+        tx.emit(JobEvent.REDRIVEN, identifier, kind)
+        back.append(identifier)
+    return back
+
+
+def _death(tx: Tx, identifier: int) -> str:
+    """Its last attempt and its end, for the timeline: the columns that tell of them are used again."""
+    row = tx.row(sql.read_dead, id=identifier)
+    assert row is not None  # it was taken above, in this transaction
+    attempt, started_at, died_at, cause, code = row[5], row[9], row[10], row[14], row[16]
+    return note_entry(died_at, JobEvent.DEAD, attempt, started_at=started_at, cause=cause, code=code)
+
+
+def _unexpired(expires_at: int | None, now: int) -> int | None:
+    """A person asked for it now, so an expiry that has passed meanwhile no longer holds."""
+    return None if expires_at is not None and expires_at <= now else expires_at
+
+
+def edit(tx: Tx, identifier: int, payload: bytes) -> None:
+    """Replace a dead letter's payload, before it is sent again."""
+    try:
+        codec.decode(payload)
+    except ValueError as error:
+        raise Invalid(f"the new payload of dead letter {identifier} is not JSON: {error}") from error
+    if not tx.execute(sql.edit_dead, id=identifier, payload=payload):
+        raise NotFound(f"no dead letter {identifier}; it may have been sent again already")
+
+
+def drop(tx: Tx, identifier: int) -> None:
+    if not tx.execute(sql.delete_dead, ids=[identifier]):
+        raise NotFound(f"no dead letter {identifier}; it may have been sent again already")
+
+
+REDRIVE: Verb[list[int], list[int]] = Verb(WriterQueue.UNIT, lambda tx, items: [redrive(tx, ids) for ids in items])

@@ -1,0 +1,137 @@
+"""Timers: a timer is a job that is not yet due. This makes due jobs ready and says when to look again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+from ulak.spine.query import Queries
+from ulak.spine.store import Tx, Verb, WriterQueue
+from ulak.spine.units.claim import Demand
+from ulak.spine.units.slots import Due, place_due
+
+sql = Queries("ulak.spine")
+
+# A slice keeps a storm of due timers from holding up everybody else's commit.
+SLICE = 200
+
+# Jobs are made ready so long before they are due, and the worker that claims them holds them until then: the start of a
+# timer waits for no commit. The next look is when the next one is as near as a slow commit takes; what lies between the
+# two is how often there is one.
+AHEAD_MILLIS = 50
+SLACK_MILLIS = 40
+
+# Until the next look, when what is due is held by another process: that one makes it ready, or lets go of it.
+HELD_MILLIS = 50
+
+
+Limits = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HoldBudget:
+    """Places for jobs ahead of their time: how many there are of each sort, and which sorts a kind needs one of."""
+
+    places: dict[str, int]
+    needs: dict[str, Limits]
+
+
+class Look(NamedTuple):
+    """When to look again, and what was made ready ahead of its time: (id, due_at, kind)."""
+
+    again_at: int | None
+    soon: list[tuple[int, int, str]]
+
+
+def limits_of(lane: str, kind: str) -> Limits:
+    return "all", f"lane {lane}", f"kind {kind}"
+
+
+def budget_of(demand: Demand, held: Iterable[Limits], expected: Iterable[Limits] = ()) -> HoldBudget:
+    """Half of a worker's capacity, counting what it holds or is about to hold: due work finds the other half."""
+    frees = {"all": demand.free} | {f"lane {lane}": free for lane, free in demand.lanes.items()}
+    needs: dict[str, Limits] = {}
+    for want in demand.wants:
+        if want.rate_per_second is None:  # a rate counts starts, and is spent at the claim
+            frees[f"kind {want.kind}"] = want.free
+            needs[want.kind] = limits_of(want.lane, want.kind)
+    here, coming = Counter(chain.from_iterable(held)), Counter(chain.from_iterable(expected))
+    places = {sort: (free + here[sort]) // 2 - here[sort] - coming[sort] for sort, free in frees.items()}
+    return HoldBudget(places, needs)
+
+
+def promote_due(tx: Tx) -> int | None:
+    """Make a slice of due jobs ready; answers when to look again, which may be in the past when more are due."""
+    floor = tx.due_floor()
+    due = _find_due(tx, tx.now, floor)
+    _make_ready(tx, due)
+    again_at = _next_due(tx, floor)
+    return tx.now + HELD_MILLIS if _is_held(tx, again_at, due) else again_at
+
+
+def look_ahead(tx: Tx, spare: HoldBudget) -> Look:
+    """Make a slice of due jobs ready, and where there are places to spare also what is due soon."""
+    until, floor = tx.now + AHEAD_MILLIS, tx.due_floor()
+    found = _find_due(tx, until, floor)
+    due = [one for one in found if one.due_at <= tx.now]
+    soon = _due_soon(found[len(due) :], spare)
+    _make_ready(tx, due + soon)
+    again_at = _next_due(tx, floor)
+    if _is_held(tx, again_at, due):
+        again_at = tx.now + HELD_MILLIS
+    elif again_at is not None and again_at > until:
+        again_at -= SLACK_MILLIS
+    elif again_at is not None:  # a slice was not enough, or it has to wait for its time, and others must not with it
+        more = (due or soon) and len(found) == SLICE
+        again_at = min(again_at, tx.now if more else until - SLACK_MILLIS)
+    return Look(again_at, [(one.id, one.due_at, one.kind) for one in soon])
+
+
+def _find_due(tx: Tx, until: int, floor: int) -> list[Due]:
+    return [Due._make(row) for row in tx.rows(sql.find_due, until=until, n=SLICE, floor=floor)]
+
+
+def _next_due(tx: Tx, floor: int) -> int | None:
+    following = tx.row(sql.next_due, floor=floor)
+    due_at = following[0] if following else None
+    tx.note_next_due(due_at)
+    return due_at
+
+
+def _is_held(tx: Tx, next_due_at: int | None, due: list[Due]) -> bool:
+    """Whether something is due that could not be had."""
+    return not due and next_due_at is not None and next_due_at <= tx.now
+
+
+def _due_soon(found: list[Due], spare: HoldBudget) -> list[Due]:
+    """A job with a key would keep its slot from one that is due already, and a suspect runs apart: these wait."""
+    left = dict(spare.places)
+    soon = []
+    for one in found:
+        needs = spare.needs.get(one.kind) if one.key is None and not one.crashes else None
+        if needs is not None and min(left[sort] for sort in needs) > 0:
+            left.update({sort: left[sort] - 1 for sort in needs})
+            soon.append(one)
+    return soon
+
+
+def _make_ready(tx: Tx, due: list[Due]) -> None:
+    free = [one for one in due if one.key is None or one.slot is not None]
+    if free:
+        turns = tx.turns(len(free))
+        tx.update_rows(sql.ready_jobs, [(turn, one.id) for one, turn in zip(free, turns, strict=True)])
+        for one, turn in zip(free, turns, strict=True):
+            tx.unpark(one.kind, one.key)
+            tx.wake(one.kind, one.level, turn)
+    joining = [one for one in due if one.key is not None and one.slot is None]
+    if joining:
+        place_due(tx, joining)
+
+
+PROMOTE_DUE: Verb[None, int | None] = Verb(WriterQueue.TIMERS, lambda tx, items: [promote_due(tx)] * len(items))
+LOOK_AHEAD: Verb[HoldBudget, Look] = Verb(
+    WriterQueue.TIMERS, lambda tx, items: [look_ahead(tx, spare) for spare in items]
+)

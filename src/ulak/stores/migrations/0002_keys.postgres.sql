@@ -1,9 +1,0 @@
--- `digest` is the SHA-256 of a 256-bit random secret; the secret itself is shown once and never kept.
-CREATE TABLE api_key (
-  id text COLLATE "C" PRIMARY KEY,
-  name text NOT NULL,
-  digest text NOT NULL,
-  scopes text NOT NULL,
-  made_at bigint NOT NULL,
-  revoked_at bigint
-);

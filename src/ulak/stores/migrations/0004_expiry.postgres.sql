@@ -1,1 +1,0 @@
-CREATE INDEX job_expiry ON job (expires_at) WHERE expires_at IS NOT NULL;

@@ -1,2 +1,0 @@
--- What the entry said when it was opened; NULL in a row that is older than these columns.
-ALTER TABLE cron ADD COLUMN expression text, ADD COLUMN time_zone text;

@@ -1,0 +1,144 @@
+"""The notifier: tells other processes what a commit here has made ready, and hears from them.
+
+One thread, one connection, LISTEN and NOTIFY. A word that gets lost is harmless: every worker looks for itself once a
+second. It never speaks inside a transaction of business, because NOTIFY makes commits wait for one another.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import structlog
+
+from ulak import codec
+from ulak.clock import SystemClock
+from ulak.spine.query import Queries
+from ulak.spine.store import AfterCommit
+from ulak.stores.postgres.clock import DatabaseClock
+from ulak.stores.postgres.connections import Connection, PostgresConnections
+from ulak.stores.postgres.notices import News, Notice
+
+log = structlog.get_logger("ulak.notifier")
+sql = Queries(__package__)
+
+CHANNEL = "ulak"
+FACTS_SECONDS = 5.0
+
+_decoder = msgspec.json.Decoder(Notice)
+
+
+class Notifier:
+    def __init__(self, connections: PostgresConnections, clock: DatabaseClock, heard: Callable[[Notice], None]) -> None:
+        self._wires = connections
+        self._clock = clock
+        self._ending = threading.Event()
+        self._heard = heard
+        self._news = News(SystemClock())  # others are told in milliseconds that pass, also where a test holds the time
+        self._pipe: tuple[int, int] | None = None  # only while it runs: a store that fails to open leaves none
+        self._piping = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="ulak-notifier", daemon=True)
+        self.alone = False
+        self._greeted = False
+        self.facts: dict[str, float] = {}
+
+    def start(self) -> None:
+        self._pipe = os.pipe()
+        self._thread.start()
+
+    def tell(self, buffers: AfterCommit, free: list[str], *, events: bool = False) -> None:
+        """Pass on what a commit has changed."""
+        if not self.alone and self._news.add(buffers, free, events=events):
+            self._wake()
+
+    def _wake(self) -> None:
+        """What is told before the start is found at the start."""
+        with self._piping:
+            if self._pipe is not None:
+                os.write(self._pipe[1], b"!")
+
+    def close(self, seconds: float) -> None:
+        self._ending.set()
+        if self._pipe is None:
+            return
+        self._wake()
+        self._thread.join(seconds)
+
+    # The thread
+
+    def _run(self) -> None:
+        try:
+            self._wires.serve_patiently(self._ending, self._serve, "notifier")
+        finally:
+            self._close_pipe()
+
+    def _close_pipe(self) -> None:
+        """By the thread that reads from it, at its end: a store that is left behind does not wait for that."""
+        with self._piping:
+            pipe, self._pipe = self._pipe, None
+        for end in pipe or ():
+            os.close(end)
+
+    def _serve(self, connection: Connection) -> None:
+        # Asked for: behind a pooler the driver knows a made-up number.
+        ((own,),) = connection.execute("SELECT pg_backend_pid()").fetchall()
+        connection.add_notify_handler(lambda notify: self._hear(own, notify.pid, notify.payload))
+        # A word needs no sync: if it is lost with the server, so is every connection that would hear it.
+        connection.execute("SET synchronous_commit = off")
+        connection.execute(f"LISTEN {CHANNEL}".encode())
+        self._notify(connection, codec.encode_text(Notice(hello=True)))
+        facts_at = 0.0
+        while not self._ending.is_set():
+            if self._clock.monotonic() >= facts_at:
+                self._clock.ask(connection)
+                self._read_facts(connection)
+                facts_at = self._clock.monotonic() + FACTS_SECONDS
+            self._listen(connection, own, min(FACTS_SECONDS, self._news.due_in_seconds()))
+            for payload in self._news.take():
+                self._notify(connection, payload)
+
+    def _listen(self, connection: Connection, own: int, seconds: float) -> None:
+        """Hear what comes, until there may be something to say."""
+        assert self._pipe is not None
+        wakes = self._pipe[0]
+        readable = _readable([connection.fileno(), wakes], max(seconds, 0.0))
+        if connection.fileno() in readable:
+            connection.pgconn.consume_input()
+            while (notify := connection.pgconn.notifies()) is not None:
+                self._hear(own, notify.be_pid, notify.extra.decode())
+        if wakes in readable:
+            os.read(wakes, 4096)
+
+    def _hear(self, own: int, pid: int, payload: str) -> None:
+        if pid == own:
+            return
+        try:
+            word = _decoder.decode(payload)
+        except msgspec.MsgspecError:
+            log.warning("word_not_understood", payload=payload[:200])
+            return
+        if word.hello:
+            self.alone, self._greeted = False, True
+        self._heard(word)
+
+    def _notify(self, connection: Connection, payload: str) -> None:
+        connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+
+    def _read_facts(self, connection: Connection) -> None:
+        """Who says hello while this is read is not counted in it yet."""
+        self._greeted = False
+        row: tuple[Any, ...] = connection.execute(sql.read_facts.postgres.encode()).fetchall()[0]
+        self.facts = dict(zip(("dead_tuples", "oldest_xmin_age", "events_unnumbered", "owners"), row, strict=True))
+        self.alone = self.facts["owners"] <= 1 and not self._greeted
+
+
+def _readable(descriptors: list[int], seconds: float) -> set[int]:
+    """Those with something to read, or at their end. Not by `select`: it takes no descriptor above 1,023."""
+    waiting = select.poll()
+    for descriptor in descriptors:
+        waiting.register(descriptor, select.POLLIN)
+    return {descriptor for descriptor, _ in waiting.poll(seconds * 1000)}

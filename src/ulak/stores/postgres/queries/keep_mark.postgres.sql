@@ -1,0 +1,1 @@
+INSERT INTO meta (name, value) VALUES ('uuid_mark', :mark) ON CONFLICT DO NOTHING

@@ -1,0 +1,1 @@
+SELECT free + :bound::bigint - bound FROM capacity WHERE pool = :pool

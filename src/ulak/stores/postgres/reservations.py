@@ -1,0 +1,62 @@
+"""Loans: capacity that was taken in memory for a caller's own transaction, until it is known how that ended.
+
+The transaction itself writes the credit off, so a commit needs nothing more; a rollback gives the capacity back here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from ulak.spine.query import Queries
+from ulak.spine.store import Tx
+
+sql = Queries(__package__)
+
+
+@dataclass(frozen=True, slots=True)
+class Loan:
+    """`xid` is the caller's transaction, in which the row with `token` was written."""
+
+    token: int
+    xid: str
+    pools: Counter[str]
+
+
+class Reservations:
+    def __init__(self) -> None:
+        self._open: dict[int, Loan] = {}
+        self._ended: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, loan: Loan) -> None:
+        self._open[loan.token] = loan
+
+    def look(self, tx: Tx) -> list[tuple[int, bool, bool]]:
+        """(token, is there, may still come) of every open loan."""
+        loans = list(self._open.values())
+        tokens, xids = [loan.token for loan in loans], [loan.xid for loan in loans]
+        return [
+            (token, there, bool(open_)) for token, there, open_ in tx.rows(sql.find_loans, tokens=tokens, xids=xids)
+        ]
+
+    def settle(self, seen: list[tuple[int, bool, bool]]) -> Counter[str]:
+        """Close what has ended; answers the capacity that comes back.
+
+        A transaction may commit between the look for its token and the look at its state, so two looks have to agree.
+        """
+        back: Counter[str] = Counter()
+        for token, there, may_come in seen:
+            if there:
+                self._close(token)
+            elif not may_come and token in self._ended:
+                back += self._close(token).pools
+            elif not may_come:
+                self._ended.add(token)
+        return back
+
+    def _close(self, token: int) -> Loan:
+        self._ended.discard(token)
+        return self._open.pop(token)

@@ -1,0 +1,1 @@
+"""Group commit, batches and readers: what both stores share."""

@@ -1,0 +1,157 @@
+"""The directory: what is refused by name, proving channels, forgetting a person."""
+
+from __future__ import annotations
+
+import pytest
+
+from ulak import Invalid, NotFound
+from ulak.actions.directory.targets import problem_with
+from ulak.testing import advance, drain
+
+PUSH = {"channel_type": "push"}
+
+
+async def _fields(call) -> set[str]:
+    with pytest.raises(Invalid) as caught:
+        await call
+    return {name for name, _ in caught.value.fields}
+
+
+async def test_every_wrong_field_is_named(make):
+    async with make() as ulak:
+        book = ulak.actions.directory
+        bad = {"name": "", "device_id": "x" * 22, "status": 3, "time_zone": 1}
+        assert await _fields(book.create_profile(bad)) == {"name", "device_id", "status", "time_zone"}
+        assert await _fields(book.create_profile({"name": "A", "time_zone": "Mars/Olympus"})) == {"time_zone"}
+        assert await _fields(book.create_profile({"name": "A", "quiet_hours": "late"})) == {"quiet_hours"}
+        assert await _fields(book.create_channel({})) == {"profile_id", "channel_type", "target"}
+        unknown = {"profile_id": 99, "channel_type": "email", "target": "a@b.org"}
+        assert await _fields(book.create_channel(unknown)) == {"profile_id"}
+        assert await _fields(book.create_channel({**unknown, "verify_status": "verified"})) == {"verify_status"}
+        lost = {"action_plan_id": 99, "step_order": 1, "recipient_profile_id": 99}
+        assert await _fields(book.create_route(lost)) == {"action_plan_id"}
+
+
+@pytest.mark.parametrize(
+    ("channel_type", "target", "fits"),
+    [
+        ("email", "ada@example.org", True),
+        ("email", "a@b@c.org", False),
+        ("email", "a@b..org", False),
+        ("email", "<a@b.org>", False),
+        ("email", "a@b.org;c@d.org", False),
+        ("email", "a@b.org\u2028", False),
+        ("webhook", "https://example.org/hook?x=1", True),
+        ("webhook", "ftp://example.org", False),
+        ("webhook", "http://u:p@example.org/", False),
+        ("webhook", "http://127.0.0.1%00.8.8.8.8/", False),
+        ("webhook", "http://exa mple.org/", False),
+        ("sms", "+90 555 111 22 33", True),
+        ("sms", "call me", False),
+        ("whatsapp", "905551112233", True),
+        ("push", "fcm-token:abc", True),
+        ("push", "  ", False),
+        ("slack", "C0123456", True),
+    ],
+)
+def test_a_target_is_one_that_its_channel_could_reach(channel_type, target, fits):
+    assert (problem_with(channel_type, target) is None) is fits
+
+
+async def test_resources_are_made_read_changed_and_deleted(make, world):
+    async with make() as ulak:
+        book, told = ulak.actions.directory, world(ulak)
+        person = await told.person(("push", "token"))
+        plan = await told.plan(PUSH)
+        route = await told.route(plan, person)
+        changed = await book.amend_profile(person, {"priority": 7, "quiet_hours": "22:00-07:00"})
+        assert (changed.name, changed.priority, changed.quiet_hours) == ("Ada", 7, "22:00-07:00")
+        (channel,) = await book.channels(profile_id=person)
+        moved = await book.amend_channel(channel.id, {"target": "token-2"})
+        assert (channel.verify_status, moved.verify_status) == ("verified", "pending")
+        assert (await book.amend_route(route, {"enabled": False})).enabled is False
+        await book.delete_profile(person)
+        for read in (book.profile(person), book.channel(channel.id), book.route(route)):
+            with pytest.raises(NotFound):
+                await read
+
+
+async def test_ids_are_small_numbers_and_never_come_back(make, world):
+    async with make() as ulak:
+        told = world(ulak)
+        first = await told.person()
+        await ulak.actions.directory.delete_profile(first)
+        second = await told.person()
+        fresh, (_, plan) = await ulak.actions.plans.put(
+            21, {"name": "x", "steps": [{"step_order": 1, **PUSH, "body": "b"}]}
+        )
+        following = await told.plan(PUSH)
+    assert (first, second, fresh, plan.id, plan.version, following) == (1, 2, True, 21, 1, 22)
+
+
+async def test_a_code_that_comes_back_proves_a_channel(make, world, channel):
+    async with make() as ulak:
+        book, told = ulak.actions.directory, world(ulak)
+        await told.person(("webhook", "https://example.org/hook"), verified=False)
+        await book.verify(1)
+        await drain(ulak)
+        (message,) = channel.messages
+        code = message.metadata["code"]
+        assert code in message.body
+        with pytest.raises(Invalid):
+            await book.confirm(1, "000000" if code != "000000" else "111111")
+        proven = await book.confirm(1, code)
+        with pytest.raises(Invalid):
+            await book.confirm(1, code)
+    assert proven.verify_status == "verified"
+
+
+async def test_five_wrong_codes_fail_the_channel(make, world, channel):
+    async with make() as ulak:
+        book, told = ulak.actions.directory, world(ulak)
+        await told.person(("sms", "+905551112233"), verified=False)
+        await book.verify(1)
+        await drain(ulak)
+        code = channel.messages[0].metadata["code"]
+        for _ in range(5):
+            assert (await book.channel(1)).verify_status == "pending"
+            with pytest.raises(Invalid):
+                await book.confirm(1, "x" + code)
+        assert (await book.channel(1)).verify_status == "failed"
+        with pytest.raises(Invalid):
+            await book.confirm(1, code)
+
+
+async def test_an_old_code_is_refused(make, world, channel):
+    async with make() as ulak:
+        told = world(ulak)
+        await told.person(("push", "token"), verified=False)
+        await ulak.actions.directory.verify(1)
+        await drain(ulak)
+        await advance(ulak, 16 * 60)
+        with pytest.raises(Invalid, match="too old"):
+            await ulak.actions.directory.confirm(1, channel.messages[0].metadata["code"])
+
+
+async def test_a_person_who_is_forgotten_leaves_a_whole_ledger(make, world, channel):
+    async with make() as ulak:
+        told = world(ulak)
+        plan = await told.ready({**PUSH, "body": "{{ name }}"})
+        run = await told.run(plan, variables={"name": "Ada Lovelace"})
+        await ulak.actions.directory.forget(1)
+        after = await told.look(run["run_id"])
+        again = await told.run(plan, variables={"name": "x"})
+        watched = await ulak.actions.watchdog()
+        rows = await ulak.store.read(_everything)
+    assert after == run
+    assert again["steps"][0]["error_code"] == "NO_RECIPIENT"
+    assert watched["difference"] == 0
+    assert "Lovelace" not in rows
+    assert "token-1" not in rows
+
+
+def _everything(tx) -> str:
+    from ulak.spine.query import Queries
+
+    sql = Queries("ulak.actions")
+    return repr([tx.rows(sql.list_runs, before=1 << 62, n=100), tx.rows(sql.list_profiles, after=0, n=100)])

@@ -1,0 +1,63 @@
+"""Receipts: delivered ends a wait, undelivered goes on, and a repeat says nothing new."""
+
+from __future__ import annotations
+
+from tests.actions.conftest import states
+from ulak.actions import service
+from ulak.channels.receipts import DeliveryReceipt
+from ulak.testing import drain
+
+PUSH = {"channel_type": "push", "receipt_seconds": 30}
+
+
+def receipt(status: str, name: str = "fcm:1", **more) -> DeliveryReceipt:
+    return DeliveryReceipt(provider_id=name, status=status, at_millis=0, **more)
+
+
+async def test_a_delivered_receipt_ends_the_wait_and_the_next_step_follows(make, world, channel):
+    async with make() as ulak:
+        told = world(ulak)
+        run = await told.run(await told.ready(PUSH, {"channel_type": "push"}, channels=[("push", "a"), ("push", "b")]))
+        assert await ulak.actions.take_receipts([receipt("delivered")]) == 1
+        await ulak.actions.take_receipts([receipt("delivered")])
+        await drain(ulak)
+        run = await told.look(run["run_id"], after_seconds=60)
+        executed = await told.topics("cinga.action.executed")
+    assert states(run) == ["delivered", "sent"]
+    assert channel.recipients == ["a", "a"]
+    assert [event["data"]["delivery_status"] for event in executed] == ["delivered", "sent"]
+
+
+async def test_an_undelivered_receipt_goes_to_the_next_channel_at_once(make, world, channel):
+    async with make() as ulak:
+        told = world(ulak)
+        run = await told.run(await told.ready(PUSH, channels=[("push", "a"), ("push", "b")]))
+        await ulak.actions.take_receipts([receipt("failed", code="FCM_UNDELIVERED", gone=True)])
+        await drain(ulak)
+        await ulak.actions.take_receipts([receipt("delivered", "fcm:2")])
+        await drain(ulak)
+        run = await told.look(run["run_id"])
+        first, _ = await ulak.actions.directory.channels()
+    assert channel.recipients == ["a", "b"]
+    assert (run["state"], states(run)) == ("done", ["delivered"])
+    assert first.verify_status == "failed"
+
+
+async def test_a_late_receipt_changes_the_step_and_is_told_if_that_is_switched_on(make, world):
+    async with make(actions={"receipt_events": True}) as ulak:
+        told = world(ulak)
+        run = await told.run(await told.ready({"channel_type": "push"}))
+        for _ in range(2):
+            await ulak.actions.take_receipts([receipt("read")])
+        run = await told.look(run["run_id"])
+        updates = await told.topics("cinga.action.receipts")
+        executed = await told.topics("cinga.action.executed")
+    assert states(run) == ["delivered"]
+    assert [one["data"]["delivery_status"] for one in updates] == ["delivered"]
+    assert [one["data"]["delivery_status"] for one in executed] == ["sent"]
+
+
+async def test_receipts_of_nobodys_messages_are_nothing(make, monkeypatch):
+    monkeypatch.setattr(service, "RECEIPT_LOOKS", 0)
+    async with make() as ulak:
+        assert await ulak.actions.take_receipts([receipt("delivered", "fcm:unknown")]) == 0

@@ -1,0 +1,64 @@
+"""`ulak changes` as a person uses it: exit codes, what is printed, with a server and without one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.changes.lists import invoice, simple, write_lists
+
+
+@pytest.fixture
+def ulak(tmp_path):
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("ULAK_", "Gib"))}
+    env |= {"ULAK_STORE": f"sqlite:///{tmp_path}/ulak.db", "ULAK_CHANGES__FOLDER": str(tmp_path / "changes")}
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "ulak", "changes", *words]
+        return subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+
+    return run
+
+
+def files(tmp_path, numbers):
+    paths = write_lists(tmp_path / "lists", *simple(numbers))
+    return "--pk", str(paths["PK"]), "--gb", str(paths["GB"])
+
+
+@pytest.mark.slow
+def test_a_sync_without_a_server(ulak, tmp_path):
+    made = ulak("generate", "made", "--users", "50")
+    assert made.returncode == 0, made.stderr
+    lists = ("--pk", "made/newUserPkListxml.zip", "--gb", "made/newUserGbListxml.zip")
+    first = ulak("sync", "gib", *lists, "--json")
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout)["feeds"]["einvoice"]["added"] == 50
+    refused = ulak("sync", "gib", "--pk", lists[3], "--gb", lists[1])
+    assert (refused.returncode, "swapped" in refused.stdout) == (1, True)
+    partial = ulak("sync", "gib", *files(tmp_path, range(1, 30)))
+    assert partial.returncode == 3, partial.stdout
+    assert "withheld" in partial.stdout
+    listed = json.loads(ulak("list", "gib", "--json").stdout)["items"]
+    assert [one["verdict"] for one in listed] == ["withheld", "refused", "published"]
+    shown = ulak("preview", "gib", listed[0]["syncId"])
+    assert "removed" in shown.stdout
+    assert "einvoice" in ulak("status").stdout
+    assert list((tmp_path / "changes" / "gib" / "inbox").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_quarantine_is_exit_code_4(ulak, tmp_path):
+    assert ulak("sync", "gib", *files(tmp_path, range(1, 121))).returncode == 0
+    pk, _ = simple(range(1, 121))
+    paths = write_lists(tmp_path / "lists", pk, [invoice("9999999999", "alone")])
+    assert ulak("sync", "gib", "--pk", str(paths["PK"]), "--gb", str(paths["GB"])).returncode == 4
+
+
+def test_mistakes_are_told(ulak, tmp_path):
+    both = ulak("sync", "gib", *files(tmp_path, range(1, 3))[:2])
+    assert (both.returncode, "give both" in both.stderr) == (1, True)
+    assert ulak("follow", "http://localhost/nothing", "--into", "copy.db").returncode == 1

@@ -1,0 +1,106 @@
+"""The console over HTTP: every page, in both languages, with and without work; filters, empty states, hostile text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import pytest_asyncio
+
+from tests.api.serving import serving
+from ulak.console.words import TURKISH
+
+PATHS = (
+    "",
+    *("jobs", "dead", "timers", "events", "kinds", "workers", "breakers"),
+    *("notify", "dispatch", "compute", "changes", "actions"),
+    *("keys", "store", "audit"),
+)
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def served():
+    async with serving() as one:
+        yield one
+
+
+@pytest.mark.parametrize("language", ["en", "tr"])
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_every_page_opens_in_both_languages(served, path, language):
+    answer = await served.get(f"/console/{path}?lang={language}")
+    assert answer.status == 200
+    assert f'<html lang="{language}"' in answer.text
+    assert "Not shown" not in answer.text
+    assert "Gösterilmiyor" not in answer.text
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_root_leads_to_the_console(served):
+    answer = await served.session.get(f"{served.address}/", allow_redirects=False)
+    assert (answer.status, answer.headers["location"]) == (307, "/console/")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_page_loads_nothing_from_elsewhere_and_runs_nothing_inline(served):
+    answer = await served.get("/console/")
+    policy = {name.lower(): value for name, value in answer.headers.items()}["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert not re.search(r'(?:src|href)="(?:https?:)?//', answer.text)
+    assert not re.search(r"\sstyle=|<script(?![^>]*src=)", answer.text)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_assets_are_small_and_nothing_else_is_served(served):
+    sizes = [
+        len((await served.get(f"/console/assets/{name}")).text) for name in ("style.css", "console.css", "console.js")
+    ]
+    assert 0 < sum(sizes) < 100_000
+    assert (await served.get("/console/assets/../console.py")).status == 404
+    assert (await served.get("/console/assets/..%2Fconsole.py")).status == 404
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_job_is_found_listed_and_drawn(served):
+    identifier = await served.enqueue("shop.ship", {"note": HOSTILE})
+    listed = await served.get("/console/jobs?kind=shop.ship")
+    assert f'href="/console/jobs/{identifier}"' in listed.text
+    shown = await served.get(f"/console/jobs/{identifier}")
+    assert shown.status == 200
+    assert HOSTILE not in shown.text
+    assert (await served.get("/console/jobs/12345")).status == 404
+    assert (await served.get("/console/nowhere")).status == 404
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_hostile_text_in_a_filter_stays_text(served):
+    answer = await served.get("/console/jobs?kind=%3Cscript%3Ealert(1)%3C/script%3E")
+    assert HOSTILE not in answer.text
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_overview_counts_what_was_accepted(served):
+    await served.ulak.sampler.take()
+    before = (await served.get("/api/overview")).body["totals"]["accepted"]
+    await served.enqueue("shop.ship", {})
+    await served.ulak.sampler.take()
+    after = (await served.get("/api/overview")).body
+    assert after["totals"]["accepted"] == before + 1
+    assert after["accounted"] is True
+    assert after["states"]["ready"] >= 1
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_language_and_theme_are_remembered(served):
+    answer = await served.get("/console/?lang=tr&theme=dark")
+    assert 'data-theme="dark"' in answer.text
+    again = await served.get("/console/", headers={"cookie": "ulak_lang=tr; ulak_theme=dark"})
+    assert "Genel bakış" in again.text
+    assert 'data-theme="dark"' in again.text
+
+
+def test_turkish_has_no_blank_and_keeps_its_letters():
+    assert [word for word, text in TURKISH.items() if not text.strip()] == []
+    assert TURKISH["Jobs"] == "İşler"

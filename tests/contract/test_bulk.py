@@ -1,0 +1,129 @@
+"""Loads of many rows: slice by slice, each in its own commit, in turn with everything else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from tests.contract.bench import Bench
+from ulak.errors import Conflict, Invalid
+from ulak.spine.job import NewJob
+from ulak.spine.loops.bulk import (
+    FIRST_ROWS,
+    MAX_ROWS,
+    RUN_BULK,
+    SLICE_SECONDS,
+    SliceSize,
+    analyze_tables,
+    write_in_slices,
+)
+from ulak.spine.query import Query
+from ulak.spine.store import Tx
+from ulak.spine.units.enqueue import enqueue_owed
+
+MAKE = "CREATE TABLE IF NOT EXISTS stock (id bigint PRIMARY KEY, batch bigint)"
+COUNT = Query("count", "SELECT count(*) FROM stock", "SELECT count(*) FROM stock", ())
+ADD = Query(
+    "add",
+    "INSERT INTO stock (id, batch) VALUES :rows",
+    "INSERT INTO stock (id, batch) SELECT * FROM unnest(%(id)s::bigint[], %(batch)s::bigint[])",
+    ("id", "batch"),
+)
+
+
+@pytest.fixture
+async def stock(bench: Bench):
+    await bench.store.write(lambda tx: tx.execute(Query("make", MAKE, MAKE, ())))
+    return bench
+
+
+def add(tx: Tx, rows: Sequence[int]) -> int:
+    tx.insert_rows(ADD, [(row, 0) for row in rows])
+    return len(rows)
+
+
+async def count(bench: Bench) -> int:
+    return int(await bench.store.read(lambda tx: tx.rows(COUNT)[0][0]))
+
+
+async def test_all_rows_are_written_in_slices_and_in_order(stock: Bench):
+    seen: list[int] = []
+
+    def unit(tx: Tx, rows: Sequence[int]) -> int:
+        seen.extend(rows)
+        return add(tx, rows)
+
+    numbers = await write_in_slices(stock.store, unit, iter(range(3000)))
+    assert sum(numbers) == 3000 == await count(stock)
+    assert numbers[0] == FIRST_ROWS
+    assert len(numbers) > 1
+    assert seen == list(range(3000))
+
+
+async def test_nothing_is_written_for_no_rows(stock: Bench):
+    assert await write_in_slices(stock.store, add, ()) == []
+
+
+async def test_a_slice_that_fails_ends_the_load_and_those_before_it_stay(stock: Bench):
+    def unit(tx: Tx, rows: Sequence[int]) -> int:
+        if 100 in rows:
+            raise Conflict("not this one")
+        return add(tx, rows)
+
+    with pytest.raises(Conflict, match="not this one"):
+        await write_in_slices(stock.store, unit, range(300))
+    assert 0 < await count(stock) <= 100
+
+
+async def test_each_bulk_item_has_a_commit_of_its_own_and_jobs_go_between(stock: Bench):
+    commits: list[Tx] = []
+    order: list[str] = []
+
+    def slow(tx: Tx) -> None:
+        commits.append(tx)
+        order.append("bulk")
+
+    def quick(tx: Tx) -> None:
+        commits.append(tx)
+        order.append("unit")
+
+    bulk = [stock.store.submit(RUN_BULK, slow) for _ in range(4)]
+    units = [stock.store.write(quick) for _ in range(4)]
+    await asyncio.gather(*bulk, *units)
+    slices = [tx for tx, word in zip(commits, order, strict=True) if word == "bulk"]
+    others = [tx for tx, word in zip(commits, order, strict=True) if word == "unit"]
+    assert len({id(tx) for tx in slices}) == 4
+    assert not {id(tx) for tx in slices} & {id(tx) for tx in others}
+
+
+async def test_jobs_that_are_owed_by_a_load_are_claimed_at_once(stock: Bench):
+
+    await write_in_slices(stock.store, lambda tx, rows: enqueue_owed(tx, [NewJob("mail", row) for row in rows]), [1, 2])
+    assert len(await stock.claim()) == 2
+
+
+async def test_tables_are_analyzed_after_a_load(stock: Bench):
+    await write_in_slices(stock.store, add, range(500))
+    await analyze_tables(stock.store, "stock")
+    with pytest.raises(Invalid, match="table's name"):
+        await analyze_tables(stock.store, "stock; DROP TABLE job")
+
+
+def sizes(seconds_per_row: float) -> Iterator[int]:
+    size = SliceSize()
+    for _ in range(20):
+        yield size.rows
+        size.adapt(size.rows, size.rows * seconds_per_row)
+
+
+@pytest.mark.parametrize(("seconds_per_row", "rows"), [(SLICE_SECONDS / 100, 100), (1.0, 1), (1e-9, MAX_ROWS)])
+def test_slices_adapt_to_their_time(seconds_per_row: float, rows: int):
+    assert list(sizes(seconds_per_row))[-1] == rows
+
+
+def test_a_short_last_slice_tells_nothing():
+    size = SliceSize()
+    size.adapt(1, 10.0)
+    assert size.rows == FIRST_ROWS

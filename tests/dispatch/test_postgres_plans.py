@@ -1,0 +1,154 @@
+"""PostgreSQL: dispatch's plans that were made on empty tables must still be right when the tables are full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.postgres_server import fresh_database
+from ulak.dispatch.nearby.geo import chord_of, point_at, ranges_around
+from ulak.dispatch.records import sql
+from ulak.stores.postgres.arrays import packers
+from ulak.stores.postgres.connections import connect
+from ulak.stores.postgres.reader import READER_SETTINGS
+from ulak.stores.postgres.session import _SETTINGS
+
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
+
+TABLES = ("dispatch_helper", "dispatch_task", "dispatch_offer", "dispatch_candidate", "dispatch_decision")
+HERE = point_at(41.0, 29.0)
+LITTLE = 30.0  # blocks per row: index pages, the row, its old and its new place
+
+FILL = [
+    f"""
+INSERT INTO dispatch_helper
+SELECT n, 'h' || n, NULL, 1, CASE WHEN n % 4 = 0 THEN 2 WHEN n % 4 = 1 THEN 1 ELSE 0 END, 41000000000, 29000000000,
+  {HERE.x}, {HERE.y}, {HERE.z}, {HERE.cell} + (n - 50000) * 8796093022208, 1, '[]', NULL, 'IN_APP', 'x', 0, 0, 0, 0, 0
+FROM generate_series(1, 100000) AS n""",
+    """
+INSERT INTO dispatch_task
+SELECT n, 'r' || n % 100, 'c', 0, 0, 1000000, 600000, 1, n, NULL, '[]', NULL, 'IN_APP', 'x',
+  CASE WHEN n % 4 = 0 THEN 'ASSIGNED' WHEN n % 4 = 1 THEN 'OFFERED' ELSE 'COMPLETED' END,
+  CASE WHEN n % 4 <> 1 THEN n END,
+  CASE WHEN n % 4 <> 1 THEN 'h' || n END, 1, 2, n, 0, 0, NULL, CASE WHEN n % 4 > 1 THEN n END, NULL, NULL, NULL
+FROM generate_series(1, 100000) AS n""",
+    """
+INSERT INTO dispatch_offer
+SELECT n, n, n, CASE WHEN n % 4 = 1 THEN 'OPEN' ELSE 'ACCEPTED' END, n, n, 0, n, n,
+  CASE WHEN n % 4 <> 1 THEN n END, NULL, NULL
+FROM generate_series(1, 100000) AS n""",
+    "INSERT INTO dispatch_candidate SELECT n, 0, '\\x90' FROM generate_series(1, 100000) AS n",
+    "INSERT INTO dispatch_decision SELECT n, 0, 0, 0, 0, '\\x90', '{}' FROM generate_series(1, 100000) AS n",
+]
+
+
+def blocks_read(connection: psycopg.Connection[Any]) -> int:
+    connection.execute("SELECT pg_stat_force_next_flush()")
+    ((number,),) = connection.execute(
+        "SELECT sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read)::bigint"
+        " FROM pg_statio_user_tables WHERE relname LIKE 'dispatch%'"
+    ).fetchall()
+    return int(number)
+
+
+class Prepared:
+    """A connection as the store makes it, whose statements were prepared on empty tables."""
+
+    def __init__(self, address: str, settings: str | bytes) -> None:
+        self.connection = connect(address)
+        self.connection.execute(settings if isinstance(settings, bytes) else settings.encode())
+        self.cursor = self.connection.cursor(binary=True)
+
+    def run(self, name: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
+        query = getattr(sql, name)
+        for each, pack in packers(query.postgres).items():
+            parameters[each] = pack(parameters[each])
+        self.cursor.execute(query.postgres.encode(), parameters, prepare=True)
+        return self.cursor.fetchall() if self.cursor.description else []
+
+    def cost(self, name: str, /, **parameters: Any) -> float:
+        before = blocks_read(self.connection)
+        rows = self.run(name, **parameters)
+        return (blocks_read(self.connection) - before) / max(len(rows), 50)
+
+
+IDS = list(range(1, 201, 4))
+MANY = [0] * len(IDS)
+WRITES: dict[str, dict[str, Any]] = {
+    "lock_tasks": {"ids": IDS},
+    "lock_helpers": {"ids": IDS},
+    "load_offers": {"tasks": IDS},
+    "load_candidates": {"tasks": IDS, "searches": MANY},
+    "find_helpers": {"names": [f"h{one}" for one in IDS]},
+    "find_once": {"marks": ["a", "b"]},
+    "update_offers": {
+        "id": IDS, "state": ["EXPIRED"] * 50, "ended_at": MANY, "released_at": MANY, "reason": [None] * 50,
+    },
+    "update_tasks": {
+        "id": IDS, "state": ["TIMED_OUT"] * 50, "helper": [None] * 50, "helper_name": [None] * 50, "searches": MANY,
+        "max_searches": MANY, "searched_at": MANY, "place": MANY, "timer": MANY, "assigned_at": [None] * 50,
+        "ended_at": MANY, "reason": [None] * 50,
+    },
+    "update_helpers": {
+        "id": IDS, "name": [None] * 50, "active": MANY, "doing": MANY, "skills": ["[]"] * 50, "language": [None] * 50,
+        "contact_type": ["IN_APP"] * 50, "contact": ["x"] * 50, "month": MANY, "completed": MANY, "expired": MANY,
+        "timeouts": MANY, "served_at": MANY,
+    },
+    "flush_positions": {
+        "id": IDS, "latitude": MANY, "longitude": MANY, "cell": [HERE.cell] * 50, "x": MANY, "y": MANY, "z": MANY,
+        "position_at": [5] * 50,
+    },
+    "find_overdue": {"now": 1},
+}  # fmt: skip
+_RANGES = ranges_around(HERE.cell, 1000.0)
+READS: dict[str, dict[str, Any]] = {
+    "search_circle": {
+        "low": [one.low for one in _RANGES], "high": [one.high for one in _RANGES], "x": HERE.x, "y": HERE.y,
+        "z": HERE.z, "chord": chord_of(1000), "month": 0, "weight": 1, "pause_after": 3, "fresh_from": 0,
+        "skills": [], "asked": [], "n": 1000, "shown": 50,
+    },
+    "list_tasks": {"before": 90_000, "n": 50},
+    "list_tasks_by_state": {"state": "OFFERED", "before": 90_000, "n": 50},
+    "list_tasks_by_requester": {"requester": "r7", "state": None, "before": 90_000, "n": 50},
+    "list_tasks_by_helper": {"helper": "h8", "requester": None, "state": None, "before": 90_000, "n": 50},
+    "list_pending": {"tasks": IDS},
+    "list_open_offers": {"helper": 5},
+    "list_searches": {"task": 5},
+    "find_old_tasks": {"before": 50, "n": 50},
+}  # fmt: skip
+
+
+@pytest.fixture
+def address():
+    with fresh_database() as found:
+        with psycopg.connect(found, autocommit=True) as connection:  # autovacuum would plan anew by itself
+            for table in TABLES:
+                connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)".encode())
+        yield found
+        with psycopg.connect(found, autocommit=True) as connection:
+            for table in TABLES:
+                connection.execute(f"ALTER TABLE {table} RESET (autovacuum_enabled)".encode())
+                connection.execute(f"TRUNCATE {table}".encode())
+
+
+@pytest.mark.parametrize("analyzed", ["never analyzed", "analyzed when empty", "analyzed when full"])
+@pytest.mark.parametrize("side", ["writes", "reads"])
+def test_plans_made_on_empty_tables_are_cheap_on_full_ones(address: str, side: str, analyzed: str):
+    statements = WRITES if side == "writes" else READS
+    prepared = Prepared(address, _SETTINGS if side == "writes" else READER_SETTINGS)
+    if analyzed == "analyzed when empty":
+        prepared.connection.execute(f"VACUUM ANALYZE {', '.join(TABLES)}".encode())
+    for name, parameters in statements.items():
+        for _ in range(6):  # more than the server takes to settle on a plan
+            prepared.run(name, **parameters)
+    for fill in FILL:
+        prepared.connection.execute(fill.encode())
+    if analyzed == "analyzed when full":
+        prepared.connection.execute(f"ANALYZE {', '.join(TABLES)}".encode())
+    if side == "reads" and analyzed == "analyzed when empty":  # lists are right again after the next ANALYZE
+        statements = {"search_circle": READS["search_circle"]}
+    costs = {name: prepared.cost(name, **parameters) for name, parameters in statements.items()}
+    prepared.connection.close()
+    assert {name: cost for name, cost in costs.items() if cost > LITTLE} == {}

@@ -1,0 +1,50 @@
+"""Ports: what a room offers to others, through the host, inside their own transactions."""
+
+from __future__ import annotations
+
+import pytest
+
+from ulak.channels.message import NewMessage
+from ulak.errors import Invalid
+from ulak.testing import drain
+
+
+async def test_a_posted_message_is_delivered_with_the_transaction_that_owes_it(make):
+    ulak = make()
+    async with ulak:
+        (job,) = await ulak.write(ulak.post, [NewMessage("IN_APP", "ada", "Hello")])
+        await drain(ulak)
+        (item,) = await ulak.notify.inbox("ada")
+        assert (item.id, item.body) == (job, "Hello")
+
+
+async def test_a_unit_that_fails_posts_nothing(make):
+    def unit(tx):
+        ulak.post(tx, [NewMessage("IN_APP", "ada", "Hello")])
+        raise Invalid("no")
+
+    ulak = make()
+    async with ulak:
+        with pytest.raises(Invalid):
+            await ulak.write(unit)
+        await drain(ulak)
+        assert await ulak.notify.inbox("ada") == []
+
+
+async def test_a_bound_does_not_refuse_what_is_owed(make):
+    ulak = make(work=False, notify={"capacity": 2, "admission": "reject"})
+    async with ulak:
+        ids = await ulak.write(ulak.post, [NewMessage("SMS", "+905551112233", "Hello")] * 5)
+        assert len(set(ids)) == 5
+
+
+async def test_a_message_that_can_not_be_sent_is_refused_in_the_unit(make):
+    ulak = make(work=False)
+    async with ulak:
+        with pytest.raises(Invalid):
+            await ulak.write(ulak.post, [NewMessage("CARRIER_PIGEON", "ada", "Hello")])
+
+
+async def test_a_function_runs_on_a_process_of_the_engine(make_in_memory):
+    async with make_in_memory() as ulak:
+        assert await ulak.run(divmod, 7, 3) == (2, 1)

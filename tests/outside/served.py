@@ -1,0 +1,86 @@
+"""A real `ulak serve` with its default settings, and a client that asks it over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT = aiohttp.ClientTimeout(total=60)
+CLIENTS = 50
+
+
+class Served:
+    def __init__(self, address: str, session: aiohttp.ClientSession) -> None:
+        self.address = address
+        self._session = session
+        self._free = asyncio.Semaphore(CLIENTS)
+
+    async def get(self, path: str) -> tuple[int, Any]:
+        async with self._session.get(self.address + path) as answer:
+            return answer.status, await answer.json()
+
+    async def post(self, headers: dict[str, str] | None = None, **fields: Any) -> tuple[int, float, Any]:
+        """The status, the seconds that it took, and the document."""
+        request = {"body": "hello", **fields}
+        async with self._free:
+            began = time.monotonic()
+            url = f"{self.address}/api/notifications"
+            async with self._session.post(url, json=request, headers=headers or {}) as answer:
+                return answer.status, time.monotonic() - began, await answer.json()
+
+    async def post_many(self, number: int, **fields: Any) -> list[int]:
+        answers = await asyncio.gather(*(self.post(**fields) for _ in range(number)))
+        return [status for status, _, _ in answers]
+
+    async def status_of(self, identifier: str, *wanted: str, seconds: float = 20.0) -> str:
+        """Its status, once it is one of these."""
+        async with asyncio.timeout(seconds):
+            while True:
+                _, found = await self.get(f"/api/notifications/{identifier}")
+                if found["status"] in wanted:
+                    return str(found["status"])
+                await asyncio.sleep(0.02)
+
+
+@contextlib.asynccontextmanager
+async def served(store: str, folder: Path, **settings: object) -> AsyncIterator[Served]:
+    with contextlib.closing(socket.socket()) as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    given = {"store": store, "http.port": port, "channels.webhook.allow": "127.0.0.0/8", **settings}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ULAK_")}
+    with (folder / "serve.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ulak", "serve", *(f"--set={name}={value}" for name, value in given.items())],
+            env=environment | {"PYTHONPATH": str(ROOT / "src")}, cwd=folder, stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        connector = aiohttp.TCPConnector(limit=0)
+        async with aiohttp.ClientSession(connector=connector, timeout=TIMEOUT) as session:
+            one = Served(f"http://127.0.0.1:{port}", session)
+            await _until_ready(one, process)
+            yield one
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def _until_ready(one: Served, process: subprocess.Popen[bytes]) -> None:
+    async with asyncio.timeout(60):
+        while process.poll() is None:
+            with contextlib.suppress(aiohttp.ClientError, OSError):
+                if (await one.get("/readyz"))[0] == 200:
+                    return
+            await asyncio.sleep(0.05)
+    raise AssertionError("the server has ended")
