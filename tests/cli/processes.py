@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -45,10 +46,16 @@ class Process:
         self.said: list[str] = []
 
     def wait_for(self, text):
-        for line in self._process.stderr:
-            self.said.append(line)
-            if text in line:
-                return line
+        """The first line that has the text; a process that does not print it in time is killed."""
+        limit = threading.Timer(PATIENCE_SECONDS, self._process.kill)
+        limit.start()
+        try:
+            for line in self._process.stderr:
+                self.said.append(line)
+                if text in line:
+                    return line
+        finally:
+            limit.cancel()
         raise AssertionError(f"ended without {text!r}: {''.join(self.said)}")
 
     def stop(self, sign=signal.SIGTERM):

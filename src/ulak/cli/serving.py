@@ -56,27 +56,28 @@ _TRY = '{"notificationType": "EMAIL", "recipient": "ayse@example.com", "subject"
 
 
 _STORY = """\
-A town is at work, everything in it simulated. Watch it:  {address}/console/
+A town is at work, everything in it simulated:
   dispatch   neighbours ask for help; helpers accept, refuse or keep silent     {address}/console/dispatch
   changes    a company list is published again and again, and changes           {address}/console/changes
   actions    a sensor trips, a plan tells whoever is on call                    {address}/console/actions
   compute    scripts run on worker processes                                    {address}/console/compute
-  notify     messages go out; one provider is dark, and nobody else waits       {address}/console/breakers
-Three things to try:
-  curl -s {address}/api/notifications -d '{greeting}'
-  pause a queue at {address}/console/kinds, and resume it
-  kill -9 this process and start it again: nothing that was accepted is lost"""
+  notify     messages go out; one provider is dark, and nobody else waits       {address}/console/breakers"""
+
+_STORY_TRIES = """\
+      pause a queue at {address}/console/kinds, and resume it
+      kill -9 this process and start it again: nothing that was accepted is lost"""
 
 
 def _greet(ulak: Ulak, address: str, *, story: bool) -> None:
-    if story:
-        typer.echo(_STORY.format(address=address, greeting=_TRY), err=True)
-        return
     key = " -H 'Authorization: Bearer ulak_…'" if keys_required(ulak.settings.http) else ""
-    typer.echo(
-        f"Ulak serves {address} on {mask_url(ulak.store.name)}\n"
-        f"  documentation  {address}/docs\n"
-        f"  health         {address}/healthz   {address}/readyz   {address}/metrics\n"
+    lines = [f"Ulak serves {address} on {mask_url(ulak.store.name)}"]
+    if ulak.settings.console.enabled:
+        lines.append(f"  console        {address}/console/")
+    lines += [
+        f"  documentation  {address}/docs",
+        f"  health         {address}/healthz   {address}/readyz   {address}/metrics",
+        *([_STORY.format(address=address)] if story else []),
         f"Try:  curl -s{key} {address}/api/notifications -d '{_TRY}'",
-        err=True,
-    )
+        *([_STORY_TRIES.format(address=address)] if story else []),
+    ]
+    typer.echo("\n".join(lines), err=True)
