@@ -68,13 +68,17 @@ class Server:
             self._clean.append(name)
 
     @contextlib.contextmanager
-    def bare_database(self) -> Iterator[str]:
-        """The address of a new database without a schema, dropped afterwards."""
-        name = self._make("template1")
+    def new_database(self, template: str = _TEMPLATE) -> Iterator[str]:
+        """The address of a database that nobody has filled: it has no statistics. Dropped afterwards."""
+        name = self._make(template)
         try:
             yield self.address(name)
         finally:
             self._execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def bare_database(self) -> contextlib.AbstractContextManager[str]:
+        """The address of a new database without a schema, dropped afterwards."""
+        return self.new_database("template1")
 
     def _make(self, template: str) -> str:
         name = f"test_{next(_numbers)}"

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 import ulak
-from tests.postgres_server import fresh_database
+from tests.postgres_server import server
 from ulak.rooms import LINES
 from ulak.spine.query import Queries, Query
 from ulak.stores.migrate import Line, migrations
@@ -72,7 +72,7 @@ def statements() -> Iterator[tuple[str, Query]]:
 @pytest.fixture(scope="module")
 def database():
     """With the tables of every package, also of a room that no list of rooms has yet."""
-    with fresh_database() as address:
+    with server().new_database() as address:
         known = {line.package for line in LINES}
         with psycopg.connect(address, autocommit=True) as connection:
             for package in sorted(set(_packages()) - known):
