@@ -57,6 +57,7 @@ EXAMPLE = {
         "variables": {"temperature": 71},
     },
 }
+DRY_RUN = "A dry run: nothing was sent."
 RunId = Annotated[
     str, Path(max_length=100, description="The run's id.", examples=["0ca0d6db-9140-8000-8000-0000756c616b"])
 ]
@@ -178,7 +179,12 @@ def _dead_letters(ulak: Ulak) -> APIRouter:
     async def causes(_: May) -> CausePage:
         return CausePage(items=[CauseOut(**one) for one in await ulak.actions.causes()])
 
-    @router.post("/redrive", status_code=202, summary="Send all that fit again, at a rate if one is given")
+    @router.post(
+        "/redrive",
+        status_code=202,
+        summary="Send all that fit again, at a rate if one is given",
+        responses={200: {"model": RedrivenManyOut, "description": DRY_RUN}},
+    )
     async def redrive_many(caller: May, body: RedriveManyIn, response: Response) -> RedrivenManyOut:
         """With a rate the answer comes first and names those that will go; one such redrive goes at a time."""
         rate = None if body.dry_run else body.rate_per_second
@@ -199,7 +205,12 @@ def _dead_letters(ulak: Ulak) -> APIRouter:
         the directory."""
         return letter_out(await ulak.actions.mend(number(id, "dead letter"), body, who=caller.name))
 
-    @router.post("/{id}/redrive", status_code=202, summary="Send a dead letter again")
+    @router.post(
+        "/{id}/redrive",
+        status_code=202,
+        summary="Send a dead letter again",
+        responses={200: {"model": RedrivenOut, "description": DRY_RUN}},
+    )
     async def redrive(caller: May, id: Id, response: Response, body: RedriveIn | None = None) -> RedrivenOut:  # noqa: A002
         """Under its old id and idempotency key, with fresh attempts. A dry run (200) only says what would go."""
         dry_run = body is not None and body.dry_run

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import PlainTextResponse
 
 from ulak.actions.plans.document import PlanForm
 from ulak.app import Ulak
@@ -27,7 +26,23 @@ from ulak.http.routes.actions_models import (
 )
 
 YAML = "application/yaml"
+_YAML_FILE = {
+    "content": {
+        YAML: {
+            "schema": {
+                "type": "object",
+                "required": ["plans"],
+                "additionalProperties": False,
+                "properties": {"plans": {"type": "array", "items": {"type": "object"}}},
+            }
+        }
+    }
+}
 _YAML_BODY = {"requestBody": {"required": True, "content": {YAML: {"schema": {"type": "string"}}}}}
+
+
+class YamlResponse(Response):
+    media_type = YAML
 
 
 def _text_of(body: bytes) -> str:
@@ -57,9 +72,9 @@ def plans_router(ulak: Ulak) -> APIRouter:
         found = await ulak.actions.plans.import_yaml(text, who=caller.name)
         return PlanPage(items=[plan_out(one) for one in found], next=None)
 
-    @router.get("/export", summary="All plans as YAML", response_class=PlainTextResponse)
-    async def export_yaml(_: May) -> PlainTextResponse:
-        return PlainTextResponse(await ulak.actions.plans.export_yaml(), media_type=YAML)
+    @router.get("/export", summary="All plans as YAML", response_class=YamlResponse, responses={200: _YAML_FILE})
+    async def export_yaml(_: May) -> YamlResponse:
+        return YamlResponse(await ulak.actions.plans.export_yaml())
 
     @router.get("/{identifier}", summary="One plan, in its newest version or another")
     async def read(_: May, identifier: Number, version: NumberFilter = None) -> PlanOut:
