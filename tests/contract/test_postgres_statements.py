@@ -50,7 +50,6 @@ WALKS = {
     "ulak.dispatch.count_live_tasks": "over an index of live tasks alone",
     "ulak.actions.erase_variables": "when a profile is erased, by hand",
     "ulak.dispatch.count_shares": "in a sample",
-    "ulak.dispatch.list_pending": "over an index of open offers alone",
 }
 
 

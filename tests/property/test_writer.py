@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.postgres_server import fresh_database
-from tests.property.driver import Driver, capacity, opened, query
+from tests.property.driver import Driver, active, opened, query
 from ulak.spine.query import Query
 from ulak.spine.store import Tx, Verb, WriterQueue
 
@@ -96,7 +96,7 @@ def test_a_failing_unit_fails_alone_and_the_others_are_kept_once(driver: Driver,
     kept = driver.run(driver.store.read(lambda tx: tx.rows(KEPT)))
     assert {name for (name,) in kept if tag in name} == {f"unit{tag}{number}" for number in good}
     assert driver.snapshot(tag).tally == ({("ran", f"unit{tag}"): len(good)} if good else {})
-    assert driver.free(f"mail{tag}") == capacity("mail") - len(good)
+    assert driver.free(f"mail{tag}") == active("mail") - len(good)
     assert sorted(driver.ears.cancelled) == good
     assert driver.ears.ready == ({(f"mail{tag}", 2)} if good else set())
     events = driver.events(cursor, len(good))

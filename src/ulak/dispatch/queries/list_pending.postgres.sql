@@ -1,2 +1,5 @@
-SELECT task, dispatch_offer.id, dispatch_helper.helper, deadline_at FROM dispatch_offer JOIN dispatch_helper ON dispatch_helper.id = dispatch_offer.helper
-WHERE state = 'OPEN' AND task = ANY(:tasks::bigint[])
+-- Fenced: without statistics the index of all open offers is taken before that of the tasks that are asked for.
+SELECT task, pending.id, dispatch_helper.helper, deadline_at
+FROM (SELECT task, id, helper, deadline_at, state FROM dispatch_offer WHERE task = ANY(:tasks::bigint[]) OFFSET 0) AS pending
+JOIN dispatch_helper ON dispatch_helper.id = pending.helper
+WHERE state = 'OPEN'
