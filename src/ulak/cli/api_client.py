@@ -21,6 +21,7 @@ from ulak.cli.schema import require_store
 from ulak.http.app import Door, build_app
 from ulak.http.failure import TABLE
 from ulak.http.hot_routes import Message
+from ulak.masking import mask_url
 from ulak.settings import Settings
 
 Query = Mapping[str, Any]
@@ -36,8 +37,10 @@ class Carrier(Protocol):
 class OpenDesk:
     """What a command asks. Errors come back as the errors that they were."""
 
-    def __init__(self, carry: Carrier) -> None:
+    def __init__(self, carry: Carrier, place: str, *, is_served: bool) -> None:
         self._carry = carry
+        self.place = place
+        self.is_served = is_served
 
     async def ask(self, method: str, path: str, query: Query | None = None, body: Any = ...) -> Any:
         given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
@@ -81,17 +84,18 @@ async def open_desk(
     client = settings.client
     if client.url:
         async with _over_http(client.url, client.key.get_secret_value(), settings) as carry:
-            yield OpenDesk(carry)
+            yield OpenDesk(carry, mask_url(client.url), is_served=True)
         return
     beside = find_beside(settings.store)
     if beside is not None:
         async with _over_http(beside.address, beside.token, settings, f"process {beside.pid}") as carry:
-            yield OpenDesk(carry)
+            place = f"{beside.address}, process {beside.pid}, on {settings.store}"
+            yield OpenDesk(carry, place, is_served=True)
         return
     if not may_make and (database := file_of(settings.store)) is not None:
         require_store(database)
     async with _in_process(settings, works) as carry:
-        yield OpenDesk(carry)
+        yield OpenDesk(carry, mask_url(settings.store), is_served=False)
 
 
 def _is_address(url: str) -> bool:

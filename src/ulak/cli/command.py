@@ -46,7 +46,10 @@ async def each(identifiers: list[str], ask: Callable[[str], Awaitable[Any]]) -> 
 
 
 class Desk(Protocol):
-    """Whom a command asks: a server, or the store in this process."""
+    """Whom a command asks: a server, or the store in this process. `place` names it."""
+
+    place: str
+    is_served: bool
 
     async def ask(self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = ...) -> Any: ...
 

@@ -19,6 +19,14 @@ from ulak.stores.sqlite.file_lock import holder
 _FILE = "sqlite:///"
 
 
+class HeldByWorker(Conflict):
+    """A process that answers no HTTP, `ulak worker` as a rule, has the store open."""
+
+    def __init__(self, database: Path, holder: str) -> None:
+        super().__init__(f"{database} is held by {holder}, which answers no HTTP; stop it first")
+        self.holder = holder
+
+
 class Beside(msgspec.Struct, frozen=True):
     pid: int
     address: str
@@ -62,7 +70,7 @@ def find_beside(store: str) -> Beside | None:
     try:
         found = msgspec.json.decode(door_of(database).read_bytes(), type=Beside)
     except (OSError, msgspec.MsgspecError):
-        raise Conflict(f"{database} is held by {held_by}, which answers no HTTP; stop it first") from None
+        raise HeldByWorker(database, held_by) from None
     if str(found.pid) not in held_by.split():
-        raise Conflict(f"{database} is held by {held_by}, which answers no HTTP; stop it first")
+        raise HeldByWorker(database, held_by)
     return found
