@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ulak.cli.commands import audit, breakers, config, db, dead, events, jobs, keys, kinds, serve, status
+from ulak.cli.commands import audit, breakers, config, db, dead, demo, events, jobs, keys, kinds, serve, status
 from ulak.errors import Error
 from ulak.masking import mask_text
 from ulak.rooms import NAMES
@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # its tracebacks print local variables, and those hold secrets
 )
 _rooms = [import_module(f"ulak.cli.commands.{name}") for name in NAMES]
-for module in (serve, status, *_rooms, jobs, dead, kinds, breakers, events, db, keys, audit, config):
+for module in (serve, status, *_rooms, jobs, dead, kinds, breakers, events, db, keys, audit, config, demo):
     module.register(app)
 
 

@@ -37,7 +37,7 @@ class Facts(msgspec.Struct, frozen=True, rename="camel"):
         return sum(self.states.values()) - self.states.get("running", 0)
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Judgement(msgspec.Struct, frozen=True):
     """`attention`: it works, and something waits for a person. `stopped`: no process works on the store."""
 
     verdict: Word
@@ -49,17 +49,17 @@ class Verdict(msgspec.Struct, frozen=True):
         return 0 if self.verdict in {"well", "attention"} else 1
 
 
-def judge(facts: Facts) -> Verdict:
+def judge(facts: Facts) -> Judgement:
     ill, findings = _illnesses(facts), _findings(facts)
     if ill:
-        return Verdict("ill", f"Not well: {ill[0]}.", [*ill, *findings])
+        return Judgement("ill", f"Not well: {ill[0]}.", [*ill, *findings])
     if not facts.is_running:
         left = f"{_jobs(facts.waiting)} waiting" if facts.waiting else "nothing waits"
-        return Verdict("stopped", f"Stopped: no process works on this store, {left}. Start one: ulak serve", findings)
+        return Judgement("stopped", f"Stopped: no process works on this store, {left}. Start one: ulak serve", findings)
     if findings:
         more = f" (and {len(findings) - 1} more below)" if len(findings) > 1 else ""
-        return Verdict("attention", f"Works, but look: {findings[0]}{more}.", findings)
-    return Verdict("well", f"Well: {_jobs(facts.done)} done, {facts.waiting:,} waiting, none lost.", [])
+        return Judgement("attention", f"Works, but look: {findings[0]}{more}.", findings)
+    return Judgement("well", f"Well: {_jobs(facts.done)} done, {facts.waiting:,} waiting, none lost.", [])
 
 
 def _illnesses(facts: Facts) -> list[str]:
@@ -90,7 +90,7 @@ def _s(number: int) -> str:
     return "" if number == 1 else "s"
 
 
-def screen(facts: Facts, verdict: Verdict) -> list[str]:
+def screen(facts: Facts, verdict: Judgement) -> list[str]:
     """The verdict, then the facts behind it: about a dozen lines."""
     jobs = " · ".join(f"{name} {facts.states.get(name, 0):,}" for name in STATES)
     oldest = "" if facts.oldest_seconds is None else f"; the oldest for {_span(facts.oldest_seconds)}"
