@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from tests.cli.processes import command, running, server
 from ulak import Permanent, Ulak
 from ulak.cli import app
-from ulak.cli.verdict import MAX_DEAD, Facts, judge, screen
+from ulak.cli.verdict import MAX_DEAD, Observed, judge, screen
 from ulak.errors import NotFound
 from ulak.testing import drain
 
@@ -19,7 +19,7 @@ IDLE = {"ready": 0, "running": 0, "deferred": 0, "behind": 0, "suspect": 0}
 
 
 def facts(**changed):
-    return Facts(**({"place": "here", "is_running": True, "states": IDLE, "accounted": True} | changed))
+    return Observed(**({"place": "here", "is_running": True, "states": IDLE, "accounted": True} | changed))
 
 
 async def fill(dead=0, waiting=0):

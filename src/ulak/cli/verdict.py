@@ -13,7 +13,7 @@ NEARLY_FULL = 0.9
 MAX_DEAD = 100  # letters that are counted; beyond that there are simply many
 
 
-class Facts(msgspec.Struct, frozen=True, rename="camel"):
+class Observed(msgspec.Struct, frozen=True, rename="camel"):
     """What was seen. `problem` is why the server takes no work, `reasons` what it complains about though it does."""
 
     place: str
@@ -49,7 +49,7 @@ class Judgement(msgspec.Struct, frozen=True):
         return 0 if self.verdict in {"well", "attention"} else 1
 
 
-def judge(facts: Facts) -> Judgement:
+def judge(facts: Observed) -> Judgement:
     ill, findings = _illnesses(facts), _findings(facts)
     if ill:
         return Judgement("ill", f"Not well: {ill[0]}.", [*ill, *findings])
@@ -62,14 +62,14 @@ def judge(facts: Facts) -> Judgement:
     return Judgement("well", f"Well: {_jobs(facts.done)} done, {facts.waiting:,} waiting, none lost.", [])
 
 
-def _illnesses(facts: Facts) -> list[str]:
+def _illnesses(facts: Observed) -> list[str]:
     found = [] if facts.problem is None else [facts.problem.rstrip(".")]
     if not facts.accounted:
         found.append("accepted jobs are not accounted for; see ulak db check")
     return found
 
 
-def _findings(facts: Facts) -> list[str]:
+def _findings(facts: Observed) -> list[str]:
     found = list(facts.reasons)
     if facts.dead:
         count = f"more than {MAX_DEAD}" if facts.dead > MAX_DEAD else str(facts.dead)
@@ -90,7 +90,7 @@ def _s(number: int) -> str:
     return "" if number == 1 else "s"
 
 
-def screen(facts: Facts, verdict: Judgement) -> list[str]:
+def screen(facts: Observed, verdict: Judgement) -> list[str]:
     """The verdict, then the facts behind it: about a dozen lines."""
     jobs = " · ".join(f"{name} {facts.states.get(name, 0):,}" for name in STATES)
     oldest = "" if facts.oldest_seconds is None else f"; the oldest for {_span(facts.oldest_seconds)}"

@@ -15,7 +15,7 @@ from ulak.cli import logs
 from ulak.cli.command import AsJson, Desk
 from ulak.cli.option import Assignments, ConfigFile, load_settings
 from ulak.cli.running_server import HeldByWorker, file_of
-from ulak.cli.verdict import MAX_DEAD, STATES, Facts, judge, pools_nearly_full, screen
+from ulak.cli.verdict import MAX_DEAD, STATES, Observed, judge, pools_nearly_full, screen
 from ulak.clock import to_millis
 from ulak.errors import Error, Unavailable
 from ulak.masking import mask_text
@@ -40,7 +40,7 @@ def status(as_json: AsJson = False, config: ConfigFile = None, assignments: Assi
     raise typer.Exit(verdict.exit_code)
 
 
-async def _facts(settings: Settings) -> Facts:
+async def _facts(settings: Settings) -> Observed:
     from ulak.cli.api_client import open_desk  # the HTTP stack takes a while to load
 
     try:
@@ -52,7 +52,7 @@ async def _facts(settings: Settings) -> Facts:
         return await _look_into(database, settings.store, f"{held.holder}, which answers no HTTP")
 
 
-async def _ask(desk: Desk) -> Facts:
+async def _ask(desk: Desk) -> Observed:
     problem, reasons = None, []
     try:
         reasons = (await desk.ask("GET", "/readyz"))["reasons"]
@@ -65,7 +65,7 @@ async def _ask(desk: Desk) -> Facts:
     with contextlib.suppress(Error):  # it needs the scope admin, and the verdict can do without
         held = (await desk.ask("GET", "/api/db"))["held"]
     oldest, totals = overview["oldestAt"], overview["totals"]
-    return Facts(
+    return Observed(
         place=desk.place,
         is_running=bool(workers),
         states=overview["states"],
@@ -101,12 +101,12 @@ def _worker(one: dict[str, Any]) -> str:
     return f"{one['label']}, since {one['startedAt']}{running}"
 
 
-async def _look_into(database: Path, place: str, worker: str) -> Facts:
+async def _look_into(database: Path, place: str, worker: str) -> Observed:
     """A worker without HTTP has the file: it is read beside that, and never written."""
     from ulak.stores.sqlite.glance import glance
 
     sample, letters, held = await glance(database, MAX_DEAD + 1)
-    return Facts(
+    return Observed(
         place=place,
         is_running=True,
         states={name: sum(n for (_, state), n in sample.live.items() if state == name) for name in STATES},
