@@ -9,6 +9,7 @@ import re
 from typing import Any, Literal, get_args, get_origin
 
 INSTANT = "must be an instant with a time zone, like 2027-01-01T09:00:00Z"
+UUID = "must be a UUID, like 0ca0d6db-9140-8000-8000-0000756c616b"
 _WORDS = {
     "str": "text",
     "int": "a whole number",

@@ -137,6 +137,7 @@ def test_the_loser_is_told_why_by_the_first_reason_that_fits(town):
     town.cancel(task)
     assert town.answer("accept", task, "h0").code == "TASK_CANCELLED"
     assert town.answer("complete", task, "h0").code == "TASK_CANCELLED"
+    assert town.answer("accept", task, "h3").code == "ALREADY_TAKEN"  # it was h0's when it was cancelled
 
 
 def test_what_has_ended_can_not_be_cancelled(town):

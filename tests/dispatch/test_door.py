@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from tests.api.serving import serving
+from ulak.http.routes.dispatch import routes
 
 TASK = {"requesterId": "ayse", "category": "market", "latitude": 41.0, "longitude": 29.0}
 OFFER = {"offerId", "taskId", "category", "description", "distanceMeters", "deadlineAt", "ttlSeconds"}
@@ -82,6 +83,20 @@ async def test_every_answer_and_every_code(served):
         "opened", "searched", "offered", "rejected", "offered", "accepted", "released", "offered", "accepted",
         "completed",
     ]  # fmt: skip
+
+
+async def test_answers_are_hot_and_in_the_same_openapi(served):
+    hot = {(route.method, route.path) for route in routes(served.ulak).hot}
+    paths = (await served.get("/openapi.json")).body["paths"]
+    for verb in ("accept", "reject", "complete", "release", "cancel"):
+        path = f"/tasks/{{task}}/{verb}"
+        assert ("PUT", path) in hot
+        told = paths[path]["put"]
+        answered = told["responses"]["200"]["content"]["application/json"]["schema"]
+        assert answered == {"$ref": "#/components/schemas/HelpTaskOut"}
+        assert told["requestBody"]["required"] is (verb != "cancel")
+        assert (await served.ask("POST", f"/tasks/{UNKNOWN}/{verb}", {})).status == 405
+        assert fields(await said(served, "nope", verb, helperId="ahmet")) == {"task"}
 
 
 async def test_a_cancelled_task_can_not_be_answered(served):
@@ -156,6 +171,7 @@ async def test_positions_one_by_one_and_in_bulk(served):
     assert (await served.get("/helpers/berat")).body["latitude"] == 40.7
     wrong = await served.post("/helpers/positions", [many[0], {"id": "can", "latitude": 99, "longitude": 1}])
     assert (wrong.status, fields(wrong)) == (400, {"[1].latitude"})
+    assert fields(await served.post("/helpers/positions", [many[0], 1])) == {"[1]"}
 
 
 async def test_bulk_positions_have_their_own_bounds(served):

@@ -13,6 +13,7 @@ from ulak import Permanent, Ulak
 from ulak.channels.channel import Receipt
 from ulak.clock import to_datetime
 from ulak.dispatch.command import Answer
+from ulak.dispatch.depth import RECOUNT_SECONDS
 from ulak.dispatch.forms import NamedPosition
 from ulak.dispatch.model import HelperStatus, TaskState
 from ulak.dispatch.nearby.bbox import parse_box
@@ -159,6 +160,17 @@ async def test_at_its_capacity_new_tasks_are_refused_and_answers_are_not(make):
         await ulak.dispatch.accept(first.task.id, "h0")
         await ulak.dispatch.complete(first.task.id, "h0")
         await ulak.dispatch.open(request())
+
+
+async def test_unfinished_tasks_are_recounted(ulak):
+    """A caller who goes away while its commit is under way does not count it."""
+    await settle_in(ulak, 1)
+    await ulak.dispatch.open(request())
+    ulak.dispatch.depth.live = 0
+    await advance(ulak, RECOUNT_SECONDS)
+    async with asyncio.timeout(30):
+        while ulak.dispatch.depth.live != 1:
+            await asyncio.sleep(0.01)
 
 
 async def test_positions_in_bulk_are_hints_that_are_written_soon(ulak, clock):

@@ -72,7 +72,7 @@ def _answer(world: World, task: HelpTask, command: Answer) -> TaskVerdict | Miss
 
 def _refusal(task: HelpTask, offer: Offer | None, helper: Helper) -> Code | None:
     """Why an offer can't be answered: the first that fits."""
-    if task.helper is not None and task.helper != helper.id and task.state is not TaskState.CANCELLED:
+    if task.helper is not None and task.helper != helper.id:  # also if it was cancelled then
         return Code.ALREADY_TAKEN
     if task.state is TaskState.CANCELLED:
         return Code.TASK_CANCELLED

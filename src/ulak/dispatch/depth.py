@@ -1,4 +1,4 @@
-"""How many unfinished tasks there are: counted by the commits of this process, and recounted for those of others."""
+"""How many unfinished tasks there are: by the answered commits of this process, and recounted for all others."""
 
 from __future__ import annotations
 

@@ -227,7 +227,9 @@ def _refused_positions(document: Any) -> Invalid:
         try:
             read_form(NamedPosition, one)
         except Invalid as error:
-            problems += [(f"[{place}].{field}", why) for field, why in error.fields]
+            problems += [
+                (f"[{place}]" if field == "body" else f"[{place}].{field}", why) for field, why in error.fields
+            ]
         if len(problems) >= MAX_TOLD:
             break
     return refusal(problems)

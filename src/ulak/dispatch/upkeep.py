@@ -81,8 +81,8 @@ class Upkeep:
             continue
 
     async def _recount(self) -> None:
-        if self._store().multi_process:
-            await self._service.depth.recount(self._store())
+        """For what other processes did, and for callers who went away before their commit was answered."""
+        await self._service.depth.recount(self._store())
 
     async def _look(self) -> None:
         self._figures = await self._service.fairness()

@@ -30,6 +30,8 @@ JSON_HEADERS: Headers = [(b"content-type", b"application/json")]
 class HotRoute:
     """A method and a path. `request` (None: no body) and `response` are msgspec types, for the OpenAPI schema too.
 
+    `response` may also be a pydantic model that a route of FastAPI answers with.
+
     The path may have parameters, `/tasks/{id}/accept`: the endpoint finds them in `scope["path_params"]`.
 
     `headers` are those that may be sent besides, each with what it is for. `required` names fields that the decoder
@@ -51,6 +53,7 @@ class HotRoute:
     statuses: tuple[int, ...] = (400, 401, 403, 413, 429, 500, 503)
     max_body_bytes: int | None = None
     required: tuple[str, ...] = ()
+    body_required: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,10 @@ async def read_body(receive: Receive) -> bytes:
     if message["type"] == "http.disconnect":
         raise Invalid("the connection was closed before the body was complete")
     return body
+
+
+def idempotency_key(scope: Scope) -> str | None:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"idempotency-key"), None)
 
 
 async def reply(send: Send, status: int, body: bytes, headers: Headers = JSON_HEADERS) -> int:

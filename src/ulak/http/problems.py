@@ -98,7 +98,7 @@ def _told(details: dict[str, Any]) -> tuple[str, str]:
     if kind.startswith("datetime") or complaint.INSTANT in details["msg"]:
         return place, complaint.INSTANT
     if kind.startswith("uuid"):
-        return place, "must be a UUID, like 0ca0d6db-9140-8000-8000-0000756c616b"
+        return place, complaint.UUID
     return place, "is not a field here" if kind == "extra_forbidden" else complaint.of_validator(details["msg"])
 
 

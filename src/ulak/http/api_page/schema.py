@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 
 from ulak.access.caller import Scopes
 from ulak.http.failure import schema as problem_schema
@@ -71,11 +72,17 @@ def _problems(statuses: Iterable[int]) -> dict[str, Any]:
 
 
 def _components(route: HotRoute) -> dict[str, Any]:
-    _, found = msgspec.json.schema_components([route.request, route.response], ref_template=_REF)
+    _, found = msgspec.json.schema_components(_types(route), ref_template=_REF)
     asked = getattr(route.request, "__name__", "")
     if route.required:
         found[asked] = _with_required(found[asked], route.required)
     return found
+
+
+def _types(route: HotRoute) -> list[Any]:
+    """Those that msgspec describes: a model of pydantic's is in FastAPI's own document."""
+    is_model = isinstance(route.response, type) and issubclass(route.response, BaseModel)
+    return [route.request] if is_model else [route.request, route.response]
 
 
 def _with_required(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
@@ -88,11 +95,12 @@ def _with_required(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str, 
 
 
 def _operation(route: HotRoute) -> dict[str, Any]:
-    (asked, answered), _ = msgspec.json.schema_components([route.request, route.response], ref_template=_REF)
+    (asked, *own), _ = msgspec.json.schema_components(_types(route), ref_template=_REF)
+    answered = own[0] if own else {"$ref": _REF.format(name=route.response.__name__)}
     content: dict[str, Any] = {"schema": asked}
     if route.examples:
         content["examples"] = {name: {"value": value} for name, value in route.examples.items()}
-    body = {"requestBody": {"required": True, "content": {"application/json": content}}}
+    body = {"requestBody": {"required": route.body_required, "content": {"application/json": content}}}
     return {
         "summary": route.summary,
         "description": f"{route.description} Needs the scope `{route.scope}`.".strip(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -11,29 +11,23 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from fastapi.responses import StreamingResponse
 
 from ulak import codec
-from ulak.access.caller import Caller
 from ulak.app import Ulak
 from ulak.dispatch.command import TaskView
 from ulak.dispatch.forms import (
     HELPER_ID,
-    AnswerForm,
-    CancelForm,
     HelperForm,
-    NamedPosition,
     PositionForm,
-    ReleaseForm,
-    TaskForm,
     both_or_none,
     document_of,
     read_form,
-    read_positions,
 )
 from ulak.dispatch.model import HelperStatus, TaskState
 from ulak.dispatch.nearby.bbox import parse_box
 from ulak.dispatch.stream import ClosedOffer, OfferStream, Told
 from ulak.errors import Invalid
 from ulak.http.caller import Needs
-from ulak.http.hot_routes import HotRoute, Receive, Routes, Scope, Send, read_body, reply
+from ulak.http.hot_routes import Routes
+from ulak.http.routes.dispatch_answers import hot_routes
 from ulak.http.routes.dispatch_models import (
     ExplainOut,
     FairnessOut,
@@ -55,7 +49,6 @@ from ulak.ids import Ids
 from ulak.spine.event import Reset
 
 ONLY_DISPATCHERS = [Depends(Needs("dispatch"))]
-Dispatcher = Annotated[Caller, ONLY_DISPATCHERS[0]]
 HelperPath = Annotated[
     str,
     Path(description="Yours: 1 to 100 letters, digits and ._:@-", pattern=HELPER_ID, examples=["ahmet"]),
@@ -63,25 +56,13 @@ HelperPath = Annotated[
 TaskPath = Annotated[UUID, Path(description="The id of a task.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 
-MAX_POSITIONS = 10_000
-MAX_POSITIONS_BYTES = 4 * 1024 * 1024
-
-TASK = {"requesterId": "ayse", "category": "market", "latitude": 41.0082, "longitude": 28.9784}
 HELPER = {"name": "Ahmet", "latitude": 41.0085, "longitude": 28.979, "skills": ["car"]}
-
-
-class PositionsTaken(msgspec.Struct):
-    """How many positions will be written soon, and whose ids nobody has."""
-
-    accepted: int
-    unknown: list[str]
 
 
 def routes(ulak: Ulak) -> Routes:
     return Routes(
-        hot=(_positions_route(ulak),),
+        hot=tuple(hot_routes(ulak)),
         routers=(_helpers(ulak), _tasks(ulak), _figures(ulak)),
-        takes_work=(("POST", "/tasks"),),
         scope="offer tasks to helpers and answer offers",
     )
 
@@ -112,21 +93,6 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
 
 async def _document(request: Request) -> Any:
     return document_of(await request.body())
-
-
-def _positions_route(ulak: Ulak) -> HotRoute:
-    async def take(_scope: Scope, receive: Receive, send: Send, _caller: Caller) -> int:
-        positions = read_positions(await read_body(receive), MAX_POSITIONS)
-        unknown = await ulak.dispatch.move_many(positions)
-        return await reply(send, 202, codec.encode(PositionsTaken(len(positions) - len(unknown), unknown)))
-
-    return HotRoute(
-        "POST", "/helpers/positions", take, "dispatch", "Where many helpers are, as hints that are written soon",
-        list[NamedPosition], PositionsTaken, tag="helpers",
-        description="At most 10,000 and 4 MiB. A crash loses those that are not written yet, never an offer.",
-        examples={"two": [{"id": "ahmet", "latitude": 41.0085, "longitude": 28.979}]},
-        max_body_bytes=MAX_POSITIONS_BYTES,
-    )  # fmt: skip
 
 
 def _helpers(ulak: Ulak) -> APIRouter:
@@ -215,25 +181,12 @@ async def _as_events(told: AsyncIterator[Told], ids: Ids) -> AsyncIterator[bytes
 
 
 def _tasks(ulak: Ulak) -> APIRouter:
-    router = APIRouter(prefix="/tasks", tags=["tasks"])
+    router = APIRouter(prefix="/tasks", tags=["tasks"], dependencies=ONLY_DISPATCHERS)
 
     def shown(view: TaskView) -> HelpTaskOut:
         return help_task_out(view, ulak.store.ids)
 
-    @router.post("", status_code=201, summary="Ask for help", openapi_extra=_asks(TaskForm, TASK))
-    async def open_task(
-        caller: Dispatcher,
-        request: Request,
-        idempotency_key: Annotated[
-            str | None,
-            Header(alias="Idempotency-Key", description="A repeat with the same key and body opens one task."),
-        ] = None,
-    ) -> HelpTaskOut:
-        """Answers when the first search and its offers are made: OFFERED, or at its end if nobody is there."""
-        document = await _document(request)
-        return shown(await ulak.dispatch.open(document, idempotency_key=idempotency_key, scope=caller.id))
-
-    @router.get("", summary="List tasks, newest first", dependencies=ONLY_DISPATCHERS)
+    @router.get("", summary="List tasks, newest first")
     async def list_tasks(
         status: Annotated[str | None, Query(description=f"One of: {', '.join(TaskState)}.")] = None,
         helper_id: Annotated[str | None, Query(alias="helperId", description="Whose task it is or was.")] = None,
@@ -247,59 +200,17 @@ def _tasks(ulak: Ulak) -> APIRouter:
         following = ulak.store.ids.to_text(found[-1].task.id) if len(found) == limit else None
         return HelpTaskPage(items=[shown(one) for one in found], next=following)
 
-    @router.get("/{task}", summary="One task with its timeline", dependencies=ONLY_DISPATCHERS)
+    @router.get("/{task}", summary="One task with its timeline")
     async def get_task(task: TaskPath) -> HelpTaskDetail:
         return help_task_detail(*await ulak.dispatch.task_with_timeline(task), ulak.store.ids)
 
-    @router.get("/{task}/explain", summary="Why it was offered to whom", dependencies=ONLY_DISPATCHERS)
+    @router.get("/{task}/explain", summary="Why it was offered to whom")
     async def explain(task: TaskPath) -> ExplainOut:
         """Per search who was ranked where, and who was left out for which reason."""
         searches = await ulak.dispatch.explain(task)
         return ExplainOut(task_id=str(task), searches=[search_out(one) for one in searches])
 
-    _answers(router, ulak, shown)
     return router
-
-
-def _answers(router: APIRouter, ulak: Ulak, shown: Callable[[TaskView], HelpTaskOut]) -> None:
-    @router.put("/{task}/accept", summary="Accept an offer", openapi_extra=_answer(), dependencies=ONLY_DISPATCHERS)
-    async def accept(task: TaskPath, request: Request) -> HelpTaskOut:
-        """The first to accept has the task; every other gets 409 with a `code`."""
-        return shown(await _said(ulak.dispatch.accept, task, request))
-
-    @router.put("/{task}/reject", summary="Refuse an offer", openapi_extra=_answer(), dependencies=ONLY_DISPATCHERS)
-    async def reject(task: TaskPath, request: Request) -> HelpTaskOut:
-        """The next is asked at once, and is in the answer."""
-        return shown(await _said(ulak.dispatch.reject, task, request))
-
-    @router.put("/{task}/complete", summary="The task is done", openapi_extra=_answer(), dependencies=ONLY_DISPATCHERS)
-    async def complete(task: TaskPath, request: Request) -> HelpTaskOut:
-        return shown(await _said(ulak.dispatch.complete, task, request))
-
-    @router.put(
-        "/{task}/release", summary="Give a task back", openapi_extra=_asks(ReleaseForm), dependencies=ONLY_DISPATCHERS
-    )
-    async def release(task: TaskPath, request: Request) -> HelpTaskOut:
-        """It goes on to the next, and never to the same helper again."""
-        form = read_form(ReleaseForm, await _document(request))
-        return shown(await ulak.dispatch.release(task, form.helper_id, form.reason))
-
-    @router.put(
-        "/{task}/cancel", summary="No help is needed any more", dependencies=ONLY_DISPATCHERS,
-        openapi_extra=_asks(CancelForm, {"reason": "a neighbour helped"}, required=False),
-    )  # fmt: skip
-    async def cancel(task: TaskPath, request: Request) -> HelpTaskOut:
-        form = read_form(CancelForm, await _document(request))
-        return shown(await ulak.dispatch.cancel(task, form.reason))
-
-
-def _answer() -> dict[str, Any]:
-    return _asks(AnswerForm, {"helperId": "ahmet"})
-
-
-async def _said(verb: Callable[[UUID, str], Awaitable[TaskView]], task: UUID, request: Request) -> TaskView:
-    form = read_form(AnswerForm, await _document(request))
-    return await verb(task, form.helper_id)
 
 
 def _figures(ulak: Ulak) -> APIRouter:

@@ -17,7 +17,7 @@ from ulak.errors import Error, Invalid
 from ulak.http import prefer
 from ulak.http.caller import Needs
 from ulak.http.failure import Problem, answer_to
-from ulak.http.hot_routes import HotRoute, Receive, Routes, Scope, Send, read_body, reply
+from ulak.http.hot_routes import HotRoute, Receive, Routes, Scope, Send, idempotency_key, read_body, reply
 from ulak.http.routes.notify_models import (
     AttemptsOut,
     EndpointIn,
@@ -91,7 +91,7 @@ def _accept_route(ulak: Ulak) -> HotRoute:
 
     async def accept(scope: Scope, receive: Receive, send: Send, caller: Caller) -> int:
         request = ulak.notify.decode(await read_body(receive))
-        accepted = await ulak.notify.accept(request, _idempotency_key(scope), caller.id)
+        accepted = await ulak.notify.accept(request, idempotency_key(scope), caller.id)
         return await reply(send, 202, encode(accepted))
 
     return HotRoute(
@@ -110,7 +110,7 @@ def _accept_route(ulak: Ulak) -> HotRoute:
 def _batch_route(ulak: Ulak) -> HotRoute:
     async def accept_many(scope: Scope, receive: Receive, send: Send, caller: Caller) -> int:
         items = decode_batch(await read_body(receive), ulak.settings.http.max_batch)
-        answers = await ulak.notify.accept_batch(items, _idempotency_key(scope), caller.id)
+        answers = await ulak.notify.accept_batch(items, idempotency_key(scope), caller.id)
         verdicts = [_verdict(answer) for answer in answers]
         return await reply(send, 207, codec.encode(verdicts))
 
@@ -129,13 +129,6 @@ def _verdict(answer: Accepted | Error) -> Verdict:
         return Verdict(202, answer)
     status, problem, _ = answer_to(answer)
     return Verdict(status, None, problem)
-
-
-def _idempotency_key(scope: Scope) -> str | None:
-    for name, value in scope["headers"]:
-        if name == b"idempotency-key":
-            return str(value.decode("latin-1"))
-    return None
 
 
 def _notifications(ulak: Ulak) -> APIRouter:
