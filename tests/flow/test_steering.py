@@ -9,6 +9,7 @@ import pytest
 from tests.flow.conftest import build
 from ulak import Invalid, NewJob
 from ulak.spine.loops.loops import STEERING_SECONDS
+from ulak.spine.store import WriterQueue
 from ulak.testing import drain
 
 
@@ -71,11 +72,6 @@ async def test_a_kind_runs_as_many_at_once_as_people_say(make):
     async with ulak:
         state = await ulak.kinds.set("mail.send", concurrency=3)
         assert (state.concurrency, state.declared) == (3, 10)
-        gate.set()
-        await ulak.enqueue("mail.send")  # takes along the claim that was made before
-        await drain(ulak)
-        gate.clear()
-        most = 0
         await ulak.enqueue_many([NewJob("mail.send") for _ in range(20)])
         while most < 3:
             await asyncio.sleep(0.001)
@@ -84,6 +80,38 @@ async def test_a_kind_runs_as_many_at_once_as_people_say(make):
         assert most == 3
         with pytest.raises(Invalid, match="pause the kind"):
             await ulak.kinds.set("mail.send", concurrency=0)
+
+
+async def test_a_control_waits_for_the_claim_that_was_made_before_it(make, recorder, monkeypatch):
+    """On PostgreSQL a claim has a connection of its own, and may come after the commit of the control."""
+    ulak, asked, let_go = make(), asyncio.Event(), asyncio.Event()
+    recorder.on(ulak, "mail.send", concurrency=10)
+    recorder.release = asyncio.Event()
+    async with ulak:
+        submit = ulak.store.submit
+
+        async def held_up(verb, value):
+            if verb.line is WriterQueue.CLAIM:
+                asked.set()
+                await let_go.wait()
+            return await submit(verb, value)
+
+        monkeypatch.setattr(ulak.store, "submit", held_up)
+        ulak.loops.worker.claimer.note_all()
+        await asked.wait()
+        setting = asyncio.create_task(ulak.kinds.set("mail.send", concurrency=3))
+        while not ulak.loops.steering.controls:
+            await asyncio.sleep(0.001)
+        for _ in range(20):
+            await ulak.kinds.list()  # all that is left to do for `set`, but for the claim
+        assert not setting.done()
+        let_go.set()
+        await setting
+        await ulak.enqueue_many([NewJob("mail.send") for _ in range(20)])
+        await recorder.until(3)
+        recorder.release.set()
+        await drain(ulak)
+    assert recorder.most_at_once == 3
 
 
 async def test_a_control_outlives_the_process(address, clock, recorder):

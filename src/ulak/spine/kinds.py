@@ -60,9 +60,9 @@ class Kinds:
         concurrency: int | Unchanged | None = UNCHANGED,
         who: str = "python",
     ) -> KindState:
-        """Change what is given: here from the next claim on, in all other processes of the store within two seconds."""
+        """Change what is given: here it holds on return, in all other processes of the store within two seconds."""
         await self._store.write(control, who, kind, paused=paused, concurrency=concurrency)
-        await self._loops.load_controls()
+        await self._loops.controls_hold()
         return next(state for state in await self.list() if state.kind == kind)
 
     async def pause(self, kind: str, *, who: str = "python") -> KindState:

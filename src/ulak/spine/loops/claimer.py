@@ -170,9 +170,18 @@ class Claimer:
         self._begin(leases)
         return len(leases)
 
+    def claim_anew(self) -> None:
+        """The limits have changed: a claim that waits with the store was made with the old ones."""
+        self._store.withdraw_piggyback()
+        self.note_all()
+
+    async def claims_ended(self, seconds: float) -> None:
+        """Wait for a claim that is on its way; one that waits with the store has been taken back."""
+        await self._clock.wait(self._not_claiming, seconds)
+
     async def stop(self, seconds: float) -> None:
         """Take nothing more. A claim that is on its way is waited for: it would take what is handed back."""
         self.stopping = True
         self._wake.set()
         self._store.withdraw_piggyback()
-        await self._clock.wait(self._not_claiming, seconds)
+        await self.claims_ended(seconds)

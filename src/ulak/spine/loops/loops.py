@@ -36,6 +36,7 @@ MAX_SLEEP_SECONDS = 1.0
 UPKEEP_SECONDS = 0.5
 BREAKERS_SECONDS = 2.0
 STEERING_SECONDS = 1.0
+CLAIM_SECONDS = 5.0  # a claim that takes longer is the store's trouble, and no reason to keep a person waiting
 CLOCK_STEP_MILLIS = 1000
 
 
@@ -78,6 +79,7 @@ class Loops:
         self._prunes = prunes
         self._behind = asyncio.Event()
         self._never = asyncio.Event()
+        self._loading = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._watchers: list[asyncio.Event] = []
         self.changed = asyncio.Event()
@@ -241,9 +243,15 @@ class Loops:
 
     async def load_controls(self) -> None:
         """A claim that waits with the store is made anew: it may be for a kind that is paused now."""
-        if self.steering.load(await self._store.read(load_controls)):
-            self._store.withdraw_piggyback()
-            self.worker.claimer.note_all()
+        async with self._loading:  # or an older reading could be taken over after a newer one
+            if self.steering.load(await self._store.read(load_controls)):
+                self.worker.claimer.claim_anew()
+
+    async def controls_hold(self) -> None:
+        """Take over the controls, and wait for a claim on its way that was made with older ones."""
+        await self.load_controls()
+        self.worker.claimer.claim_anew()
+        await self.worker.claimer.claims_ended(CLAIM_SECONDS)
 
     async def _run_watch(self) -> None:
         """End late attempts. It asks nothing of the store, so one that does not answer can't hold it up."""
