@@ -230,6 +230,7 @@ class Ulak(Enqueuer):
         if self._store is None or self._loops is None:
             return None
         worker, began = self.settings.worker, self.clock.monotonic()
+        self._loops.gate.refuse_requests()
         self.redriver.cancel()
         await self.bus.stop()
         report = await self._loops.stop(worker.stop_grace_seconds, worker.stop_cancel_seconds)

@@ -21,8 +21,9 @@ CLIENTS = 50
 
 
 class Served:
-    def __init__(self, address: str, session: aiohttp.ClientSession) -> None:
+    def __init__(self, address: str, session: aiohttp.ClientSession, process: subprocess.Popen[bytes]) -> None:
         self.address = address
+        self.process = process
         self._session = session
         self._free = asyncio.Semaphore(CLIENTS)
 
@@ -68,17 +69,17 @@ async def served(store: str, folder: Path, **settings: object) -> AsyncIterator[
     try:
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(connector=connector, timeout=TIMEOUT) as session:
-            one = Served(f"http://127.0.0.1:{port}", session)
-            await _until_ready(one, process)
+            one = Served(f"http://127.0.0.1:{port}", session, process)
+            await _until_ready(one)
             yield one
     finally:
         process.kill()
         process.wait()
 
 
-async def _until_ready(one: Served, process: subprocess.Popen[bytes]) -> None:
+async def _until_ready(one: Served) -> None:
     async with asyncio.timeout(60):
-        while process.poll() is None:
+        while one.process.poll() is None:
             with contextlib.suppress(aiohttp.ClientError, OSError):
                 if (await one.get("/readyz"))[0] == 200:
                     return

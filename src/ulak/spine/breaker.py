@@ -147,8 +147,8 @@ class Breakers:
             self.changed.append(Breaker(destination))
         return found is not None
 
-    def is_stopping(self, destination: str) -> bool:
-        return destination in self._stopping
+    def stopping_at(self, destination: str) -> Breaker | None:
+        return self._stopping.get(destination)
 
     def stopping(self) -> list[Breaker]:
         return list(self._stopping.values())

@@ -42,7 +42,7 @@ class Handler:
 
     def __post_init__(self) -> None:
         if not is_kind(self.kind):
-            raise Invalid(f"kind {self.kind!r} must be text of 1 to {MAX_KIND} characters, like capacity.verb")
+            raise Invalid(f"kind {self.kind!r} must be text of 1 to {MAX_KIND} characters, like room.verb")
         self._check_numbers()
         self._check_choices()
         if self.lane == "async" and not inspect.iscoroutinefunction(self.call):

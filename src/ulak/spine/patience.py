@@ -12,6 +12,11 @@ MAX_WAIT_SECONDS = 30.0
 asked_wait: ContextVar[Callable[[], float | None] | None] = ContextVar("asked_wait", default=None)
 
 
+def is_request() -> bool:
+    """Whether the caller is a request from outside, and not Python code."""
+    return asked_wait.get() is not None
+
+
 def bounded_wait(by_policy: float | None) -> float | None:
     """What a caller waits where its kind's policy says so long; None is without limit."""
     asked = asked_wait.get()

@@ -8,13 +8,13 @@ import pytest
 
 from ulak import Refused, Unavailable
 from ulak.clock import ManualClock
-from ulak.spine.breaker import Breakers
-from ulak.spine.handler import Handlers
+from ulak.spine.breaker import BreakerPolicy, Breakers
+from ulak.spine.handler import Handler, Handlers
 from ulak.spine.job import Row
 from ulak.spine.loops.gate import Gate, Waiter
 from ulak.spine.store import Capacity
 from ulak.spine.telemetry import Telemetry
-from ulak.spine.units.enqueue import Full
+from ulak.spine.units.enqueue import ENQUEUE, Full
 
 
 class Store:
@@ -23,6 +23,8 @@ class Store:
     def __init__(self, free=0):
         self.capacity = Capacity(lambda _: 10)
         self.capacity.available["mail.send"] = free
+        self.handlers = Handlers()
+        self.key = None  # whose share is used up
         self.before_answer = None
         self.accepted = []
         self.asked = 0
@@ -41,7 +43,7 @@ class Store:
             action, self.before_answer = self.before_answer, None
             action()
         await asyncio.sleep(0)
-        return Full("mail.send", len(rows)) if full else [row.id for row in rows]
+        return Full("mail.send", len(rows), key=self.key) if full else [row.id for row in rows]
 
     def give(self, gate, number=1):
         self.capacity.available["mail.send"] += number
@@ -55,7 +57,7 @@ def rows(identifier, number=1):
 
 def make(free=0):
     store, clock = Store(free), ManualClock()
-    return store, clock, Gate(store, clock, Handlers(), Telemetry(), Breakers())
+    return store, clock, Gate(store, clock, store.handlers, Telemetry(), Breakers())
 
 
 async def turn():
@@ -193,3 +195,37 @@ async def test_what_can_never_fit_is_refused_at_once():
 def test_two_in_line_are_told_apart_by_who_they_are():
     line = [Waiter(ticket=1, need=1)]
     assert Waiter(ticket=1, need=1) not in line
+
+
+def of_key(identifier):
+    return rows(identifier)[0]._replace(key="shop")
+
+
+async def refused(gate, row):
+    with pytest.raises(Refused) as refusal:
+        await gate.in_line(row, ENQUEUE, [row], 1)
+    return refusal.value.retry_after_seconds
+
+
+async def test_a_refusal_says_when_a_place_is_free_for_one_who_comes_back():
+    store, clock, gate = make()
+    store.handlers.add(Handler("mail.send", print, "thread", admission="reject"))
+    assert await refused(gate, rows(1)[0]) == 30
+    for _ in range(100):
+        clock.advance(0.1)
+        gate.drain.note("done", "mail.send", 1)
+    assert await refused(gate, rows(1)[0]) == 1
+    waiting = [asyncio.create_task(gate.put(rows(100 * each, 10))) for each in range(1, 6)]
+    while len(gate._waiting["mail.send"]) < 5:
+        await asyncio.sleep(0)
+    assert await refused(gate, rows(1)[0]) == pytest.approx(5, rel=0.2)
+    gate.close()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_a_refusal_at_a_destination_that_is_down_says_when_it_is_tried():
+    store, clock, gate = make()
+    store.handlers.add(Handler("mail.send", print, "thread", admission="reject"))
+    gate._breakers.failed("shop", BreakerPolicy(failures=1, open_seconds=12), clock.now())
+    store.key = "shop"
+    assert await refused(gate, of_key(1)) == 12

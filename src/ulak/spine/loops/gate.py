@@ -17,8 +17,9 @@ from ulak.errors import Refused, Unavailable
 from ulak.spine.breaker import Breakers
 from ulak.spine.handler import Handlers
 from ulak.spine.job import Row
+from ulak.spine.loops.drain import MAX_RETRY_SECONDS, MIN_RETRY_SECONDS, DrainRates
 from ulak.spine.loops.full_bounds import FullBounds
-from ulak.spine.patience import bounded_wait
+from ulak.spine.patience import bounded_wait, is_request
 from ulak.spine.store import Store, Verb, line_of, live_pool
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.units.enqueue import ENQUEUE, Full
@@ -36,6 +37,7 @@ class Waiter:
     ticket: int
     need: int
     event: asyncio.Event = field(default_factory=asyncio.Event)
+    is_request: bool = field(default_factory=is_request)
     missed: bool = False  # something of its key came free while it was not in line, but on its way to the store
 
 
@@ -53,8 +55,10 @@ class Gate:
         self._waiting: defaultdict[str, list[Waiter]] = defaultdict(list)
         self._trying: defaultdict[str, set[Waiter]] = defaultdict(set)  # by line, of keys only
         self._tickets = count()
+        self._refuses_requests = False
         self._closed = False
         self.full = FullBounds(clock, store.capacity)
+        self.drain = DrainRates(clock)
 
     def enqueue(self, rows: Sequence[Row]) -> Coroutine[Any, Any, list[int]]:
         """By the policy of the first row's kind: block, reject, or wait up to a time."""
@@ -80,7 +84,7 @@ class Gate:
         """The usual case, kept short: nobody waits, so try. Full when it does not fit; then it goes `in_line`."""
         if self._waiting and self._line_ahead(row) is not None:
             return _full(row.kind)
-        if self._closed or self._store.capacity.closed_because is not None:
+        if self._refuses_requests or self._store.capacity.closed_because is not None:
             self._check(row.kind)
         return self._store.submit(verb, item)
 
@@ -88,8 +92,16 @@ class Gate:
         """Behind all who wait for the same, for as long as the kind's policy says, or the request itself."""
         answer = await self._admit(row, verb, item, number, bounded_wait(self._patience(row.kind)))
         if isinstance(answer, Full):
-            raise answer.refusal(self._store.capacity)
+            raise answer.refusal(self._store.capacity, self._retry_after_seconds(answer))
         return answer
+
+    def _retry_after_seconds(self, full: Full) -> float:
+        """When a place will probably be free for one who comes back: after all who stand in line, or a trial."""
+        breaker = None if full.key is None else self._breakers.stopping_at(full.key)
+        if breaker is not None:
+            return min(max(breaker.pause_seconds(self._clock.now()), MIN_RETRY_SECONDS), MAX_RETRY_SECONDS)
+        ahead = sum(waiter.need for waiter in self._waiting.get(full.line, ()))
+        return self.drain.seconds_for(live_pool(full.kind) if full.live else full.kind, ahead + full.number)
 
     def _patience(self, kind: str) -> float | None:
         handler = self._handlers.get(kind)
@@ -140,7 +152,7 @@ class Gate:
 
     def _is_hopeless(self, verdict: Full) -> bool:
         """A destination that is down takes nothing soon: whoever has its share waiting there is told at once."""
-        return verdict.key is not None and self._breakers.is_stopping(verdict.key)
+        return verdict.key is not None and self._breakers.stopping_at(verdict.key) is not None
 
     def _refuse(self, kind: str, verdict: Full) -> Full:
         self._count_refusal(kind, "full" if verdict.key is None else "share")
@@ -172,8 +184,8 @@ class Gate:
                 del self._trying[name]
 
     def _check(self, kind: str) -> None:
-        if self._closed:
-            raise Unavailable("this Ulak is stopping; nothing new is accepted")
+        if self._closed or (self._refuses_requests and is_request()):
+            raise Unavailable("this Ulak is stopping; nothing new is accepted", outcome="no")
         reason = self._store.capacity.closed_because
         if reason is not None:
             self._count_refusal(kind, "disk")
@@ -190,7 +202,7 @@ class Gate:
             return False
         line = self._waiting[name]
         is_first = not line or waiter.ticket < line[0].ticket
-        if self._closed or waiter.missed or (is_first and self._free(name) >= waiter.need):
+        if self._closed or (self._refuses_requests and waiter.is_request) or waiter.missed or (is_first and self._free(name) >= waiter.need):
             return True  # came free between the refusal and here, or there is nothing to wait for any more
         waiter.event.clear()
         insort(line, waiter, key=attrgetter("ticket"))
@@ -236,8 +248,16 @@ class Gate:
         self.announce([name for name in self._waiting if _is_of_key(name)])
         self.full.look(self._waiting)
 
+    def refuse_requests(self) -> None:
+        """A stop begins. Requests that wait are told so at once; jobs that run may still have more to enqueue."""
+        self._refuses_requests = True
+        for line in self._waiting.values():
+            for waiter in [waiter for waiter in line if waiter.is_request]:
+                line.remove(waiter)
+                waiter.event.set()
+
     def close(self) -> None:
-        self._closed = True
+        self._refuses_requests = self._closed = True
         for line in self._waiting.values():
             while line:
                 line.pop(0).event.set()

@@ -92,6 +92,8 @@ class Loops:
         for (word, kind), number in buffers.counts.items():
             if word == JobEvent.ACCEPTED:
                 self._telemetry.count("jobs_accepted", kind, number=number)
+            else:
+                self.gate.drain.note(word, kind, number)
         if buffers.ready:
             self.worker.claimer.note_ready(buffers.ready)
         if buffers.due_at is not None:

@@ -20,8 +20,6 @@ sql = Queries("ulak.spine")
 
 ACCEPTED = JobEvent.ACCEPTED.value
 
-RETRY_AFTER_SECONDS = 1.0
-
 # Every new job is looked at several times: `map` and a getter by place do that without a turn of the interpreter.
 _id, _kind, _key, _due_at, _state, _unique_key = (
     itemgetter(Row._fields.index(name)) for name in ("id", "kind", "key", "due_at", "state", "unique_key")
@@ -47,7 +45,7 @@ class Full:
             return line_of(self.key)
         return live_pool(self.kind) if self.live else self.kind
 
-    def refusal(self, capacity: Capacity) -> Refused:
+    def refusal(self, capacity: Capacity, retry_after_seconds: float | None = None) -> Refused:
         """What a caller is told who does not wait, or has waited long enough."""
         if self.key is not None:
             why = f"{self.key} has its share of {self.kind} jobs waiting already, and others are accepted"
@@ -55,7 +53,7 @@ class Full:
             why = f"{self.kind} has reached its bound of {capacity.bound(self.line)} unfinished jobs"
         else:
             why = f"{self.kind} has reached its bound of {capacity.bound(self.line)} active jobs (ready or running)"
-        return Refused(f"{why}; try again later", retry_after_seconds=RETRY_AFTER_SECONDS)
+        return Refused(f"{why}; try again later", retry_after_seconds=retry_after_seconds)
 
 
 # For each row the id of the live job: the row's own, or the one that already holds its unique key.
