@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.compute.conftest import is_alive
 from tests.compute.rooms import build, die_the_first_time, never_returns, task, where, write_scripts
 from tests.flow.stores import address_of
 from ulak import ids
-from ulak.compute import Expired, Result, TaskStatus
+from ulak.compute import Expired, Result, TaskStatus, records
 from ulak.compute.endings import cause_of, read_cause
 from ulak.compute.jobs import KINDS, MAX_RESULT_BYTES
 from ulak.errors import IllegalTransition, Invalid, NotFound
@@ -283,7 +284,7 @@ async def test_a_task_without_retries_waits_for_a_person_when_its_process_is_cut
     async with build(address, room_root) as ulak:
         result = await ulak.compute.result(once, WAIT)
         (dead,) = await ulak.jobs.find_dead(Filter(error_class="uncertain"))
-        assert ulak.store.ids.to_uuid(dead) == once
+        assert (await ulak.compute.result(ulak.store.ids.to_uuid(dead))).task_id == once  # found by the job's id, too
         assert not Path(gate.started).exists()  # it did not run again
         await ulak.jobs.redrive([dead])  # a person decides
         assert (await ulak.compute.result(once, WAIT)).data == "came back"
@@ -298,5 +299,56 @@ async def test_a_path_that_no_system_can_have_is_refused(room_root):
 async def test_each_class_has_its_own_bound(room_root):
     options = {"capacity": 2}
     async with build("memory:", room_root, work=False, compute=options) as ulak:
-        await ulak.compute.submit_many([task("double.py", cpu=True)] * 2 + [task("double.py")] * 2)
+        await ulak.compute.submit_many([task("double.py", cpu=cpu) for cpu in (True, True, False, False)])
         assert {kind: ulak.store.capacity.free(kind) for kind in KINDS.values()} == dict.fromkeys(KINDS.values(), 0)
+
+
+async def test_a_durable_task_is_known_by_its_own_id(address, room_root):
+    async with build(address, room_root) as ulak:
+        mine = replace(task("double.py", {"value": 21}), id="order 4711")
+        assert await ulak.compute.submit(mine) == mine.id
+        done = await ulak.compute.result(mine.id, WAIT)
+        assert (done.task_id, done.data["value"], await ulak.compute.status(mine.id)) == (
+            mine.id,
+            42,
+            TaskStatus.SUCCESS,
+        )
+
+
+async def test_a_task_that_is_known_is_not_accepted_again(address, room_root):
+    async with build(address, room_root, work=False) as ulak:
+        one, other = task("double.py"), task("double.py")
+        assert await ulak.compute.submit_many([one, other, one]) == [one.id, other.id, one.id]
+        assert await asyncio.gather(*(ulak.compute.submit(one) for _ in range(5))) == [one.id] * 5
+        assert (await ulak.jobs.counts())["compute.run.io"]["ready"] == 2
+
+
+async def test_a_task_that_found_no_place_is_not_known(address, room_root):
+    async with build(address, room_root, work=False, compute={"capacity": 1}) as ulak:
+        await ulak.compute.submit(task("double.py"))
+        late = task("double.py")
+        waiting = [asyncio.create_task(ulak.compute.submit(late)) for _ in range(3)]
+        while not ulak.loops.gate._waiting:
+            await asyncio.sleep(0.001)
+        with pytest.raises(NotFound):
+            await ulak.compute.status(late.id)
+        for one in waiting:
+            one.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+@pytest.mark.parametrize("identifier", ["", "a/b", "a\nb", "x" * 201, 7])
+async def test_an_id_that_nobody_could_ask_for_is_refused(room_root, identifier):
+    async with build("memory:", room_root, work=False) as ulak:
+        with pytest.raises(Invalid, match="task_id"):
+            await ulak.compute.submit(replace(task("double.py"), id=identifier))
+
+
+async def test_ids_are_forgotten_with_the_history(room_root):
+    async with build("memory:", room_root, work=False) as ulak:
+        known = task("double.py")
+        await ulak.compute.submit(known)
+        (job,) = await ulak.store.read(lambda tx: [job for _, job in tx.rows(records.sql.find_tasks, ids=[known.id])])
+        assert await ulak.store.write(records.prune, 60_000) == 0
+        assert await ulak.store.write(records.prune, -60_000) == 1
+        assert await ulak.compute.status(ulak.store.ids.to_uuid(job)) is TaskStatus.PENDING

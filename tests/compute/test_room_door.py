@@ -131,7 +131,8 @@ async def test_a_task_is_posted_as_its_own_dictionary(room):
     async with room() as served:
         task = Task.create("double.py", {"value": 4})
         accepted = await served.post("/api/compute/tasks", task.to_dict())
-        assert accepted.status == 202
+        assert (accepted.status, accepted.body["task_id"]) == (202, task.id)
+        assert (await served.post("/api/compute/tasks", task.to_dict())).body["task_id"] == task.id  # and once
         result = await served.get(f"/api/compute/tasks/{accepted.body['task_id']}/result?wait=60")
         assert Result.from_dict(result.body).data["value"] == 8
 

@@ -23,8 +23,8 @@ MAX_RESULT_BYTES = 1_048_576
 
 
 def to_task(job: Job, timeout_seconds: float) -> Task:
-    """The task of a job: one attempt of it, under the job's id."""
-    task = Task.from_dict({**job.payload, "task_id": job.uuid})
+    """The task of a job: one attempt of it."""
+    task = Task.from_dict({"task_id": job.uuid, **job.payload})  # a job that was enqueued by its kind has no other id
     return replace(task, max_retries=0, timeout_seconds=min(task.timeout_seconds or timeout_seconds, timeout_seconds))
 
 

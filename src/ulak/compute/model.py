@@ -14,6 +14,7 @@ from ulak.errors import Invalid
 _VARIANT = {digit: "89ab"[number % 4] for number, digit in enumerate("0123456789abcdef")}
 
 
+MAX_ID = 200  # characters of a task's id
 PRIORITIES = range(4)  # urgent, high, normal, low
 
 
@@ -167,6 +168,13 @@ class Result:
             fields.get("worker_id"),
             fields.get("traceback"),
         )
+
+
+def check_id(task_id: Any) -> None:
+    """An id that a durable task can be found by, also over HTTP."""
+    if not isinstance(task_id, str) or not 0 < len(task_id) <= MAX_ID or not task_id.isprintable() or "/" in task_id:
+        text = f"must be 1 to {MAX_ID} printable characters without /"
+        raise Invalid(f"task_id {task_id!r:.100} {text}", fields=[("task_id", text)])
 
 
 def to_type(given: Any) -> TaskType:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from ulak.compute.jobs import KINDS, MAX_RETRIES, Runs
 from ulak.compute.lane import ProcessLane
+from ulak.compute.records import prune
 from ulak.compute.service import Compute
 from ulak.settings import Compute as Section
 from ulak.spine.handler import Handler
@@ -31,8 +33,14 @@ def compute_room(host: Host) -> Room[Compute]:
         handlers=tuple(_handler(section, kind, service.places(task_type), runs) for task_type, kind in KINDS.items()),
         lanes={"process": ProcessLane(service.engine, service.close)},
         ports={"run": service.run},
+        prunes={"compute_task": partial(prune, keep_millis=_kept_millis(host))},
         gauges=gauges,
     )
+
+
+def _kept_millis(host: Host) -> int:
+    """A task can be asked for while its job is in the history or among the dead letters."""
+    return round(max(host.settings.spine.history_days, host.settings.spine.dead_days) * 86_400_000)
 
 
 def _handler(section: Section, kind: str, places: int, runs: Runs) -> Handler:

@@ -14,15 +14,15 @@ from ulak.compute.engine.gauges import Point, points
 from ulak.compute.engine.options import EngineOptions
 from ulak.compute.errors import Expired
 from ulak.compute.jobs import KINDS, MAX_RETRIES
-from ulak.compute.model import Result, Task, TaskStatus, TaskType
+from ulak.compute.model import Result, Task, TaskStatus, TaskType, check_id
 from ulak.compute.pool.cpus import usable_cpus
+from ulak.compute.records import ACCEPT_TASKS, Submitted, find_task
 from ulak.errors import IllegalTransition, Invalid, NotFound
-from ulak.ids import Ids, made_at
+from ulak.ids import made_at
 from ulak.settings import Compute as Section
 from ulak.spine.job import NewJob, OnUncertain, Priority, Record
 from ulak.spine.room import Host
 from ulak.spine.units.cancel import CANCEL
-from ulak.spine.units.records import read_record
 from ulak.spine.validate import to_rows
 
 LOOK_SECONDS = 0.5
@@ -72,17 +72,21 @@ class Compute:
             return section.io_workers * section.io_threads
         return section.cpu_workers or usable_cpus()
 
-    async def submit(self, task: Task) -> UUID:
-        """Accept a task durably and return the id under which it is known."""
+    async def submit(self, task: Task) -> str:
+        """Accept a task durably and return its id. One that is known already is not accepted again."""
         return (await self.submit_many([task]))[0]
 
-    async def submit_many(self, tasks: list[Task]) -> list[UUID]:
+    async def submit_many(self, tasks: list[Task]) -> list[str]:
         """All in one transaction, or none."""
-        store = self._host.store
+        if not tasks:
+            return []
+        store, gate = self._host.store, self._host.loops.gate
         rows = to_rows([self._new_job(task) for task in tasks], store.ids, store.clock.now())
-        return [self._host.store.ids.to_uuid(job) for job in await self._host.loops.gate.enqueue(rows)] if rows else []
+        batch = [Submitted(task.id, row) for task, row in zip(tasks, rows, strict=True)]
+        return await gate.by_policy(rows[0], ACCEPT_TASKS, batch, len(batch))
 
     def _new_job(self, task: Task) -> NewJob:
+        check_id(task.id)
         self._check_script(task.script_path)
         if task.max_retries > MAX_RETRIES:
             raise Invalid(f"max_retries is {task.max_retries}; a durable task has at most {MAX_RETRIES}")
@@ -105,36 +109,36 @@ class Compute:
         with loops.watching() as news:
             while True:
                 news.clear()
-                result = to_result(await self._record(identifier), self._host.store.ids)
+                result = to_result(*await self._find(identifier))
                 left = ends_at - store.clock.monotonic()
                 if result is not None or left <= 0:
                     return result
                 await store.clock.wait(news, min(left, LOOK_SECONDS))
 
     async def status(self, identifier: UUID | str) -> TaskStatus:
-        record = await self._record(identifier)
-        result = to_result(record, self._host.store.ids)
+        task_id, record = await self._find(identifier)
+        result = to_result(task_id, record)
         if result is not None:
             return result.status
         return TaskStatus.RUNNING if record.status == "running" else TaskStatus.PENDING
 
     async def cancel(self, identifier: UUID | str) -> str:
-        record = await self._record(identifier)
-        store = self._host.store
-        verdict = await store.submit(CANCEL, record.id)
+        _, record = await self._find(identifier)
+        verdict = await self._host.store.submit(CANCEL, record.id)
         if verdict == "finished":
             raise IllegalTransition(f"task {identifier} is over already; there is nothing to cancel")
         return verdict.upper()
 
-    async def _record(self, identifier: UUID | str) -> Record:
+    async def _find(self, identifier: UUID | str) -> tuple[str, Record]:
+        """Its id and its job, by the id of either."""
         store = self._host.store
+        found = await store.read(find_task, str(identifier))
+        if found is not None and found[1].kind in KINDS.values():
+            return found
         job = store.ids.from_uuid(identifier)
-        record = None if job is None else await store.read(read_record, job)
-        if record is not None and record.kind in KINDS.values():
-            return record
-        if record is None and job is not None and made_at(job) < store.clock.now() - self._history_millis:
+        if found is None and job is not None and made_at(job) < store.clock.now() - self._history_millis:
             raise Expired(f"task {identifier} is older than spine.history_days; its result was dropped")
-        raise NotFound(f"no task {identifier}; it was never accepted here")
+        raise NotFound(f"no task {identifier}; it was never accepted here, or its history was pruned")
 
     def stats(self) -> dict[str, Any]:
         """The counts of this process's engine, by component; empty before its first task."""
@@ -145,7 +149,7 @@ class Compute:
         return [] if self._engine is None else points(self._engine.metrics())
 
 
-def to_result(record: Record, ids: Ids) -> Result | None:
+def to_result(task_id: str, record: Record) -> Result | None:
     """A finished job as a result."""
     if record.settled_at is None:
         return None
@@ -153,7 +157,7 @@ def to_result(record: Record, ids: Ids) -> Result | None:
         return Result.from_dict(record.detail)
     ending = _ending(record)
     return Result(
-        str(ids.to_uuid(record.id)),
+        task_id,
         ending.status,
         error=ending.error,
         started_at=record.started_at,

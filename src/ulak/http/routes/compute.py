@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from ulak.app import Ulak
-from ulak.compute.model import Task, TaskType
-from ulak.errors import Invalid
+from ulak.compute.model import MAX_ID, Task, TaskType
+from ulak.errors import Invalid, NotFound
 from ulak.http.caller import Needs, caller_of
 from ulak.http.hot_routes import Routes
 from ulak.masking import HIDDEN
+
+TaskId = Annotated[str, Path(max_length=MAX_ID)]
 
 
 class TaskIn(BaseModel):
@@ -27,7 +30,10 @@ class TaskIn(BaseModel):
     )
 
     task_id: str | None = Field(
-        None, max_length=200, description="Of a posted `task.to_dict()`; not used: the answer has the durable id."
+        None,
+        min_length=1,
+        max_length=MAX_ID,
+        description="The caller's own id. A task that is known already is not accepted again.",
     )
     script_path: str = Field(min_length=1, max_length=1000)
     params: dict[str, Any] = Field(default_factory=dict)
@@ -37,7 +43,7 @@ class TaskIn(BaseModel):
     priority: int = Field(2, ge=0, le=3, description="0 urgent, 1 high, 2 normal, 3 low")
 
     def to_task(self) -> Task:
-        return Task.create(
+        task = Task.create(
             self.script_path,
             self.params,
             self.task_type,
@@ -45,6 +51,7 @@ class TaskIn(BaseModel):
             timeout_seconds=self.timeout_seconds,
             priority=self.priority,
         )
+        return task if self.task_id is None else replace(task, id=self.task_id)
 
 
 class TaskOut(BaseModel):
@@ -73,7 +80,7 @@ def routes(ulak: Ulak) -> Routes:
 
     @router.post("/tasks", status_code=202, summary="Accept a task durably")
     async def submit(task: TaskIn) -> TaskOut:
-        return TaskOut(task_id=str(await ulak.compute.submit(task.to_task())), status="PENDING")
+        return TaskOut(task_id=await ulak.compute.submit(task.to_task()), status="PENDING")
 
     @router.post("/tasks/batch", status_code=202, summary="Accept many tasks in one transaction, or none")
     async def submit_many(tasks: list[TaskIn]) -> list[TaskOut]:
@@ -81,26 +88,38 @@ def routes(ulak: Ulak) -> Routes:
         if not 0 < len(tasks) <= most:
             raise Invalid(f"a batch has 1 to {most} tasks, not {len(tasks)}")
         identifiers = await ulak.compute.submit_many([task.to_task() for task in tasks])
-        return [TaskOut(task_id=str(identifier), status="PENDING") for identifier in identifiers]
+        return [TaskOut(task_id=identifier, status="PENDING") for identifier in identifiers]
 
-    @router.get("/tasks/{task_id}", summary="Where a task stands")
-    async def show(task_id: UUID) -> TaskOut:
-        return TaskOut(task_id=str(task_id), status=await ulak.compute.status(task_id))
+    async def known(task_id: TaskId) -> None:
+        """A text that is not a UUID is an id only where a task has it."""
+        try:
+            UUID(task_id)
+        except ValueError:
+            try:
+                await ulak.compute.status(task_id)
+            except NotFound:
+                raise Invalid(f"{task_id!r:.50} is not the id of a task; give the one that was answered") from None
 
-    @router.get("/tasks/{task_id}/result", summary="How a task ended; waits for it if asked to")
+    @router.get("/tasks/{task_id}", dependencies=[Depends(known)], summary="Where a task stands")
+    async def show(task_id: TaskId) -> TaskOut:
+        return TaskOut(task_id=task_id, status=await ulak.compute.status(task_id))
+
+    @router.get(
+        "/tasks/{task_id}/result", dependencies=[Depends(known)], summary="How a task ended; waits for it if asked to"
+    )
     async def result(
-        request: Request, task_id: UUID, wait: Annotated[float, Query(ge=0, le=300, description="seconds")] = 0
+        request: Request, task_id: TaskId, wait: Annotated[float, Query(ge=0, le=300, description="seconds")] = 0
     ) -> ResultOut:
         """Without the scope `compute`, which `look` stands in for here, what the script gave and printed is hidden."""
         found = await ulak.compute.result(task_id, wait)
         if found is None:
-            return ResultOut(task_id=str(task_id), status=await ulak.compute.status(task_id))
+            return ResultOut(task_id=task_id, status=await ulak.compute.status(task_id))
         shown = ResultOut(**found.to_dict())
         return shown if caller_of(request).may("compute") else _masked(shown)
 
-    @router.post("/tasks/{task_id}/cancel", summary="Cancel a task, also while it runs")
-    async def cancel(task_id: UUID) -> TaskOut:
-        return TaskOut(task_id=str(task_id), status=await ulak.compute.cancel(task_id))
+    @router.post("/tasks/{task_id}/cancel", dependencies=[Depends(known)], summary="Cancel a task, also while it runs")
+    async def cancel(task_id: TaskId) -> TaskOut:
+        return TaskOut(task_id=task_id, status=await ulak.compute.cancel(task_id))
 
     @router.get("/stats", summary="What the engine of this process has counted, and how its parts are")
     async def stats() -> dict[str, Any]:

@@ -202,7 +202,12 @@ class Gate:
             return False
         line = self._waiting[name]
         is_first = not line or waiter.ticket < line[0].ticket
-        if self._closed or (self._refuses_requests and waiter.is_request) or waiter.missed or (is_first and self._free(name) >= waiter.need):
+        if (
+            self._closed
+            or (self._refuses_requests and waiter.is_request)
+            or waiter.missed
+            or (is_first and self._free(name) >= waiter.need)
+        ):
             return True  # came free between the refusal and here, or there is nothing to wait for any more
         waiter.event.clear()
         insort(line, waiter, key=attrgetter("ticket"))

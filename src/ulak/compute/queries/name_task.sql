@@ -1,0 +1,1 @@
+SELECT task_id FROM compute_task WHERE job = :job
