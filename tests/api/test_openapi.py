@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from pydantic import BaseModel
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
