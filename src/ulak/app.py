@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, Unpack, cast, overload
 
 import structlog
 
@@ -30,7 +30,7 @@ from ulak.rooms import LINES, Rooms
 from ulak.settings import Settings, load
 from ulak.spine.audit import AuditLog
 from ulak.spine.breaker import BreakerPolicy
-from ulak.spine.handler import Handler, Handlers, LaneName, Policy
+from ulak.spine.handler import Declares, Handler, Handlers, LaneName, Limits, Policy
 from ulak.spine.jobs import Jobs
 from ulak.spine.kinds import Kinds
 from ulak.spine.lane import Lane
@@ -51,7 +51,7 @@ from ulak.stores.open import make_store
 log = structlog.get_logger("ulak")
 
 R = TypeVar("R")
-F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def _open(part: R | None) -> R:
@@ -99,10 +99,17 @@ class Ulak(Enqueuer):
 
     # Declaring
 
+    @overload
+    def handles(self, kind: str, *, payload: type[T], **limits: Unpack[Limits]) -> Declares[T]: ...
+
+    @overload
+    def handles(self, kind: str, *, payload: None = None, **limits: Unpack[Limits]) -> Declares[Any]: ...
+
     def handles(
         self,
         kind: str,
         *,
+        payload: Any = None,
         lane: LaneName = "async",
         concurrency: int = 100,
         max_attempts: int | None = None,
@@ -113,14 +120,17 @@ class Ulak(Enqueuer):
         admission: Policy = "block",
         wait_seconds: float = 5.0,
         breaker: BreakerPolicy | None = None,
-    ) -> Callable[[F], F]:
-        """Register the function that runs a job kind."""
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Register the function that runs a job kind. With `payload=Order` it gets a `Job[Order]`.
+
+        The payload is then decoded and checked when a job is enqueued here, and again before the handler runs.
+        """
         if not isinstance(kind, str):
             raise Invalid(f'{kind!r:.50} is no job kind; write @ulak.handles("room.verb")')
         spine = self.settings.spine
         usual = Backoff(spine.retry_first_seconds, spine.retry_factor, spine.retry_cap_seconds, spine.retry_jitter)
 
-        def register(call: F) -> F:
+        def register(call: Callable[..., Any]) -> Callable[..., Any]:
             self._not_open("a handler")
             self.handlers.add(
                 Handler(
@@ -136,6 +146,7 @@ class Ulak(Enqueuer):
                     admission,
                     wait_seconds,
                     breaker,
+                    payload,
                 )
             )
             return call

@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import msgspec
+
 from ulak.errors import Invalid
-from ulak.spine.job import NewJob, OnUncertain, Priority
+from ulak.spine.handler import Handlers
+from ulak.spine.job import NewJob, OnUncertain, Priority, Row
 from ulak.spine.loops.loops import Loops
 from ulak.spine.store import Store, Tx
 from ulak.spine.units.enqueue import ENQUEUE_ONE, Full
@@ -20,7 +23,9 @@ R = TypeVar("R")
 
 
 class Enqueuer(ABC):
-    """Accepts jobs into an open store."""
+    """Accepts jobs into an open store. The payload of a kind that has a typed handler here is checked first."""
+
+    handlers: Handlers
 
     @property
     @abstractmethod
@@ -50,6 +55,8 @@ class Enqueuer(ABC):
 
         With `connection` (PostgreSQL), the job joins the caller's open transaction and exists when that commits.
         """
+        if (form := self.handlers.form_of(kind)) is not None:
+            payload = form.accept(payload)
         job = NewJob(
             kind,
             payload,
@@ -64,7 +71,7 @@ class Enqueuer(ABC):
             on_uncertain,
         )
         if connection is not None:
-            return (await self.enqueue_many([job], connection=connection))[0]
+            return (await self.store.enqueue_in(connection, self._rows([job])))[0]
         store, gate = self.store, self.loops.gate
         now = store.clock.now()
         row = to_row(job, store.ids.take(now), now)
@@ -74,7 +81,7 @@ class Enqueuer(ABC):
 
     async def enqueue_many(self, jobs: Iterable[NewJob], *, connection: Any = None) -> list[int]:
         """Accept all jobs in one transaction, or none. A job whose unique key is taken answers the holder's id."""
-        rows = to_rows(jobs, self.store.ids, self.store.clock.now())
+        rows = self._rows(self._checked(jobs))
         if not rows:
             return []
         if connection is not None:
@@ -83,7 +90,7 @@ class Enqueuer(ABC):
 
     async def put(self, *jobs: NewJob) -> list[int]:
         """Accept jobs; at the bound wait for room, whatever the kind's policy."""
-        rows = to_rows(jobs, self.store.ids, self.store.clock.now())
+        rows = self._rows(self._checked(jobs))
         return await self.loops.gate.put(rows) if rows else []
 
     async def offer(
@@ -92,9 +99,22 @@ class Enqueuer(ABC):
         """Accept a job if there is room, or comes to be within the time; None when not."""
         if not is_number(timeout_seconds):
             raise Invalid(f"timeout_seconds must be a number of at least 0, not {timeout_seconds!r:.50}")
-        rows = to_rows([NewJob(kind, payload, **options)], self.store.ids, self.store.clock.now())
+        rows = self._rows(self._checked([NewJob(kind, payload, **options)]))
         ids = await self.loops.gate.offer(rows, timeout_seconds)
         return None if ids is None else ids[0]
+
+    def _rows(self, jobs: Iterable[NewJob]) -> list[Row]:
+        return to_rows(jobs, self.store.ids, self.store.clock.now())
+
+    def _checked(self, jobs: Iterable[NewJob]) -> Iterable[NewJob]:
+        """What is no list of jobs is left as it is, for the next check to tell."""
+        if not self.handlers.has_forms or not isinstance(jobs, Iterable):
+            return jobs
+        return [self._fitted(job) for job in jobs]
+
+    def _fitted(self, job: NewJob) -> NewJob:
+        form = self.handlers.form_of(getattr(job, "kind", None))
+        return job if form is None else msgspec.structs.replace(job, payload=form.accept(job.payload))
 
     async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function in a transaction of Ulak's store: atomic, database only, and re-runnable."""

@@ -5,17 +5,42 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, get_args
 
 from ulak.backoff import Backoff
 from ulak.errors import Conflict, Invalid
 from ulak.spine.breaker import BreakerPolicy
-from ulak.spine.job import MAX_KIND
+from ulak.spine.job import MAX_KIND, Job
+from ulak.spine.payload import PayloadForm
+from ulak.spine.signature import check_signature
 from ulak.spine.validate import is_kind, is_number, is_whole
 
 LaneName = Literal["async", "thread", "process"]
 Policy = Literal["block", "reject", "wait"]
 MAX_WHOLE = (1 << 63) - 1
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Limits(TypedDict, total=False):
+    """The options of a handler, for type checkers; the defaults are in `Handler`."""
+
+    lane: LaneName
+    concurrency: int
+    max_attempts: int | None
+    timeout_seconds: float
+    backoff: Backoff | None
+    rate_per_second: float | None
+    capacity: int | None
+    admission: Policy
+    wait_seconds: float
+    breaker: BreakerPolicy | None
+
+
+class Declares(Protocol[T]):
+    """A decorator for a function that takes a `Job[T]`; it returns the function."""
+
+    def __call__(self, call: Callable[[Job[T]], R], /) -> Callable[[Job[T]], R]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +49,7 @@ class Handler:
 
     `concurrency` bounds this process; a bound for all instances together is a key with slots. `rate_per_second` is
     shared by all instances. `capacity` bounds the active jobs (ready or running); `admission` says what happens there.
-    With a `breaker`, a job's key names its destination.
+    With a `breaker`, a job's key names its destination. `payload` is the type of the payload, for checks; None is any.
     """
 
     kind: str
@@ -39,6 +64,8 @@ class Handler:
     admission: Policy = "block"
     wait_seconds: float = 5.0
     breaker: BreakerPolicy | None = None
+    payload: Any = None
+    form: PayloadForm | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         if not is_kind(self.kind):
@@ -49,6 +76,9 @@ class Handler:
             raise Invalid(f"the handler of {self.kind} is a plain function; make it async or give lane='thread'")
         if self.lane != "async" and inspect.iscoroutinefunction(self.call):
             raise Invalid(f"the handler of {self.kind} is async; it can't run in the {self.lane} lane")
+        check_signature(self.kind, self.call, self.payload)
+        if self.payload is not None:
+            object.__setattr__(self, "form", PayloadForm(self.kind, self.payload))
 
     def _check_numbers(self) -> None:
         for name in ("concurrency", "max_attempts", "capacity"):
@@ -77,14 +107,25 @@ class Handlers:
 
     def __init__(self) -> None:
         self._by_kind: dict[str, Handler] = {}
+        self._forms: dict[str, PayloadForm] = {}
 
     def add(self, handler: Handler) -> None:
         if handler.kind in self._by_kind:
             raise Conflict(f"kind {handler.kind} has a handler already; a kind has one")
         self._by_kind[handler.kind] = handler
+        if handler.form is not None:
+            self._forms[handler.kind] = handler.form
 
     def get(self, kind: str) -> Handler | None:
         return self._by_kind.get(kind)
+
+    @property
+    def has_forms(self) -> bool:
+        return bool(self._forms)
+
+    def form_of(self, kind: object) -> PayloadForm | None:
+        """The form of a kind's payload, if its handler here declares one."""
+        return self._forms.get(kind) if self._forms and isinstance(kind, str) else None
 
     def kinds(self) -> list[str]:
         return list(self._by_kind)

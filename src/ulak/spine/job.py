@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple
 
 import msgspec
+from typing_extensions import TypeVar
 
 from ulak.clock import to_datetime
 from ulak.ids import FIRST_MARK, to_text
@@ -16,6 +17,10 @@ from ulak.ids import FIRST_MARK, to_text
 MAX_KIND = 100  # characters of a kind's name
 
 OnUncertain = Literal["resend", "hold"]
+Status = Literal[
+    "ready", "deferred", "running", "behind", "suspect", "done", "cancelled", "expired", "dead"
+]  # of a job, as an observer sees it
+Payload = TypeVar("Payload", default=Any)
 
 
 class Priority(IntEnum):
@@ -131,12 +136,12 @@ class Lease(msgspec.Struct, array_like=True, frozen=True, order=True):
 kind_of = attrgetter("kind")
 
 
-class Job(msgspec.Struct):
-    """A job as its handler sees it."""
+class Job(msgspec.Struct, Generic[Payload]):
+    """A job as its handler sees it. `Job[Order]` has an Order as its payload: `handles(kind, payload=Order)`."""
 
     id: int
     kind: str
-    payload: Any
+    payload: Payload
     attempt: int
     epoch: int
     key: str | None = None
@@ -182,7 +187,7 @@ class Record:
 
     id: int
     kind: str
-    status: str
+    status: Status
     key: str | None
     priority: Priority
     attempt: int

@@ -13,7 +13,7 @@ from concurrent.futures import as_completed
 from dataclasses import replace
 from itertools import count
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ParamSpec, Self, TypeVar
 
 from ulak.clock import Clock, SystemClock
 from ulak.compute.engine.admission import Admission
@@ -29,6 +29,9 @@ from ulak.compute.model import Result, Task, TaskStatus, TaskType, check_priorit
 from ulak.compute.pool.cpus import usable_cpus
 from ulak.compute.pool.dispatcher import Dispatcher
 from ulak.compute.worker import lazy_main
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 FOREVER = math.inf  # for `close`: drain for as long as it takes
 _open_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
@@ -102,11 +105,11 @@ class Engine:
 
     # -- callables -------------------------------------------------------------------------------------------------
 
-    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+    def submit(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         """Run a callable on a CPU worker; `using` gives other options."""
         return self.accept(self._defaults, function, args, kwargs)
 
-    def map(self, function: Callable[..., Any], *iterables: Iterable[Any], **how: Any) -> Iterator[Any]:
+    def map(self, function: Callable[..., R], *iterables: Iterable[Any], **how: Any) -> Iterator[R]:
         """Like the built-in map, on all workers. `progress=True` shows a bar, `chunk_size` fixes the batches' size."""
         return map_calls(self, self._defaults, function, iterables, **how)
 
@@ -238,10 +241,10 @@ class Chosen:
     def __init__(self, engine: Engine, options: Options) -> None:
         self._engine, self._options = engine, options
 
-    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+    def submit(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         return self._engine.accept(self._options, function, args, kwargs)
 
-    def map(self, function: Callable[..., Any], *iterables: Iterable[Any], **how: Any) -> Iterator[Any]:
+    def map(self, function: Callable[..., R], *iterables: Iterable[Any], **how: Any) -> Iterator[R]:
         return map_calls(self._engine, self._options, function, iterables, **how)
 
     async def run(self, what: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from ulak.compute.engine.calls import is_main_importable
 from ulak.compute.engine.engine import FOREVER, Engine
@@ -17,6 +17,9 @@ from ulak.compute.pool.cpus import usable_cpus
 from ulak.compute.pool.dispatcher import Dispatcher
 from ulak.compute.worker.parcel import Packer
 from ulak.errors import Unavailable
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Executor(concurrent.futures.Executor):
@@ -56,7 +59,7 @@ class Executor(concurrent.futures.Executor):
         )
         self._engine = Engine(options, backend=Dispatcher(options, opening))
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         if self._is_shut_down:
             raise RuntimeError("cannot schedule new futures after shutdown")
         try:

@@ -15,14 +15,18 @@ from concurrent.futures import Future as StdFuture
 from concurrent.futures._base import CANCELLED, FINISHED, PENDING, RUNNING
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import TypeVar
+
 if TYPE_CHECKING:
     from ulak.compute.engine.backend import Backend
     from ulak.compute.engine.work import Work
 
 _SETTLED = object()  # stands where the condition would be: the outcome came first
 
+Value = TypeVar("Value", default=Any)
 
-class Future(StdFuture[Any]):
+
+class Future(StdFuture[Value]):
     _state = PENDING
     _result: Any = None
     _exception: BaseException | None = None
@@ -68,10 +72,10 @@ class Future(StdFuture[Any]):
             with contextlib.suppress(RuntimeError):  # its thread has given up waiting
                 self._parked.release()
 
-    def result(self, timeout: float | None = None) -> Any:
+    def result(self, timeout: float | None = None) -> Value:
         if self._state not in (PENDING, RUNNING) or self._park(timeout):
             if self._state == FINISHED and self._exception is None:
-                return self._result
+                return self._result  # type: ignore[no-any-return]
             timeout = None
         return super().result(timeout)
 

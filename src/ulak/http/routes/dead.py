@@ -108,6 +108,8 @@ def _router(ulak: Ulak) -> APIRouter:
         identifier = number(id, "dead letter")
         found = await ulak.store.read(read_record, identifier)
         caller.need_for_kind("" if found is None else found.kind)
+        if found is not None and (form := ulak.handlers.form_of(found.kind)) is not None:
+            form.accept(payload)
         await ulak.jobs.edit(identifier, payload)
 
     @router.delete("/{id}", summary="Drop a dead letter", status_code=204)

@@ -55,6 +55,11 @@ class AttemptRunner:
             self._end(running, verdict)
             return
         lease, handler, now = running.lease, running.handler, self._clock.now()
+        try:
+            payload = codec.decode(lease.payload) if handler.form is None else handler.form.load(lease.payload)
+        except Permanent as misfit:  # its destination is not reached, so a breaker learns nothing
+            self._end(running, self._misfit(lease, misfit))
+            return
         if handler.breaker is not None and (stop := self._stopped_by_breaker(lease, now)) is not None:
             self._end(running, stop)  # which is no run, and not timed as one
             return
@@ -66,7 +71,7 @@ class AttemptRunner:
             running.times.lateness.observe(seconds)
         if lease.crashes:
             self._telemetry.count("duplicate_runs", lease.kind)
-        job = _as_job(lease, now, self._store.ids.mark)
+        job = _as_job(lease, payload, now, self._store.ids.mark)
         if probe.listeners:
             probe.reach("worker.before_handler")
         try:
@@ -93,6 +98,13 @@ class AttemptRunner:
         if probe.listeners:
             probe.reach("worker.after_handler")
         self._end(running, outcome)
+
+    def _misfit(self, lease: Lease, misfit: Permanent) -> Dead:
+        """The stored payload is not of the form that its handler declares."""
+        self._telemetry.count("job_failures", lease.kind, classify.error_class(misfit))
+        cause = classify.describe(misfit)
+        log.info("attempt_failed", kind=lease.kind, job=lease.id, attempt=lease.attempt, error=cause)
+        return Dead(cause, classify.error_class(misfit), misfit.code)
 
     def _note_answer(self, policy: BreakerPolicy, destination: str, outcome: Outcome) -> None:
         """A handler that gives up because its destination failed has not reached it."""
@@ -146,11 +158,11 @@ class AttemptRunner:
                 self._breakers.succeeded(job.key)
 
 
-def _as_job(lease: Lease, now: int, mark: int) -> Job:
+def _as_job(lease: Lease, payload: Any, now: int, mark: int) -> Job:
     return Job(
         lease.id,
         lease.kind,
-        codec.decode(lease.payload),
+        payload,
         lease.attempt,
         lease.epoch,
         lease.key,

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 from ulak import codec
 from ulak.clock import maybe_datetime, to_datetime
-from ulak.spine.job import Entry, JobEvent, Priority, Record, State
+from ulak.spine.job import Entry, JobEvent, Priority, Record, State, Status
 from ulak.spine.query import Queries, Query
 from ulak.spine.store import Tx
 
 sql = Queries("ulak.spine")
 
-LIVE = {"ready": 0, "deferred": 1, "running": 2, "behind": 3, "suspect": 4}
-FINISHED = ("done", "cancelled", "expired")
-STATUSES = (*LIVE, *FINISHED, "dead")
+LIVE: dict[Status, int] = {"ready": 0, "deferred": 1, "running": 2, "behind": 3, "suspect": 4}
+FINISHED: tuple[Status, ...] = ("done", "cancelled", "expired")
+STATUSES: tuple[Status, ...] = (*LIVE, *FINISHED, "dead")
 PAGE_BYTES = 8 * 1024 * 1024  # of payloads; decoded, masked and written they need many times that
 STATUS_OF = {number: name for name, number in LIVE.items()}
 assert set(STATUS_OF) == {int(state) for state in State}
