@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from pydantic import BaseModel
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
