@@ -30,7 +30,7 @@ from ulak.rooms import LINES, Rooms
 from ulak.settings import Settings, load
 from ulak.spine.audit import AuditLog
 from ulak.spine.breaker import BreakerPolicy
-from ulak.spine.handler import Declares, Handler, Handlers, LaneName, Limits, Policy
+from ulak.spine.handler import Declares, Handler, HandlerOptions, Handlers, LaneName, Policy
 from ulak.spine.jobs import Jobs
 from ulak.spine.kinds import Kinds
 from ulak.spine.lane import Lane
@@ -100,10 +100,10 @@ class Ulak(Enqueuer):
     # Declaring
 
     @overload
-    def handles(self, kind: str, *, payload: type[T], **limits: Unpack[Limits]) -> Declares[T]: ...
+    def handles(self, kind: str, *, payload: type[T], **limits: Unpack[HandlerOptions]) -> Declares[T]: ...
 
     @overload
-    def handles(self, kind: str, *, payload: None = None, **limits: Unpack[Limits]) -> Declares[Any]: ...
+    def handles(self, kind: str, *, payload: None = None, **limits: Unpack[HandlerOptions]) -> Declares[Any]: ...
 
     def handles(
         self,

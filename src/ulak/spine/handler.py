@@ -22,7 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Limits(TypedDict, total=False):
+class HandlerOptions(TypedDict, total=False):
     """The options of a handler, for type checkers; the defaults are in `Handler`."""
 
     lane: LaneName

@@ -28,7 +28,7 @@ class Misfit(Exception):
         self.complaints = complaints
 
 
-class _Reader(Protocol):
+class _PayloadReader(Protocol):
     """Reads JSON as the type, and writes a value as JSON; raises Misfit."""
 
     def read(self, document: bytes | str) -> Any: ...
@@ -41,7 +41,7 @@ class PayloadForm:
         self.wanted = wanted
         self._kind = kind
         self._name = getattr(wanted, "__name__", str(wanted))
-        self._reader: _Reader = _PydanticReader(wanted) if _is_pydantic(wanted) else _MsgspecReader(kind, wanted)
+        self._reader: _PayloadReader = _PydanticReader(wanted) if _is_pydantic(wanted) else _MsgspecReader(kind, wanted)
 
     def accept(self, value: Any) -> msgspec.Raw:
         """A payload for the store, as an instance of the type or as plain data; Invalid names the fields at fault."""
