@@ -29,6 +29,7 @@ bench: $(VENV)/.bench-ready  ## Measure beside peers; prints one table and write
 crash: setup  ## Kill real processes 1,000 times and count what was lost
 	$(BIN)/python -m tests.crash
 	$(BIN)/python -m tests.crash_http
+	$(BIN)/python -m tests.crash_dispatch
 
 kafka: setup  ## The buses' tests on Apache Kafka: needs Java 17 and Maven, or ULAK_TEST_KAFKA=host:port
 	$(BIN)/python -m tests.buses.apache_kafka

@@ -11,28 +11,30 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from tests.crash_http.run import Report, Run
+from tests.crash_http.run import Run
 
 console = Console()
 
 
-def main() -> int:
-    options = _parse()
+def main(run: type[Any] = Run, title: str = "over HTTP") -> int:
+    """Kill on each store and print what it cost; `run` says what is done meanwhile and how it is counted."""
+    options = _parse(f"python -m {run.__module__.rpartition('.')[0]}")
     stores = ["sqlite", "postgres"] if options.store == "both" else [options.store]
-    reports = {store: _run(store, options.kills, options.seed) for store in stores}
-    console.print(_table(reports))
+    reports = {store: _run(run, store, options.kills, options.seed) for store in stores}
+    console.print(_table(reports, title))
     if options.json is not None:
         options.json.write_text(json.dumps({store: asdict(one) for store, one in reports.items()}, indent=2) + "\n")
     return int(not all(report.is_clean for report in reports.values()))
 
 
-def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.crash_http", description=__doc__)
+def _parse(prog: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
     parser.add_argument("--kills", type=int, default=1000, help="on each store (1000)")
     parser.add_argument("--store", choices=["sqlite", "postgres", "both"], default="both")
     parser.add_argument("--seed", type=int, default=1)
@@ -40,11 +42,10 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run(store: str, kills: int, seed: int) -> Report:
+def _run(run: type[Any], store: str, kills: int, seed: int) -> Any:
     with place(store) as (address, folder), Progress(console=console) as bar:
         task = bar.add_task(store, total=kills)
-        run = Run(address, folder, seed)
-        return asyncio.run(run.go(kills, lambda done: bar.update(task, completed=done)))
+        return asyncio.run(run(address, folder, seed).go(kills, lambda done: bar.update(task, completed=done)))
 
 
 @contextlib.contextmanager
@@ -60,8 +61,8 @@ def place(store: str) -> Iterator[tuple[str, Path]]:
             yield address, Path(folder)
 
 
-def _table(reports: dict[str, Report]) -> Table:
-    table = Table(title="What the kills cost, over HTTP")
+def _table(reports: dict[str, Any], title: str) -> Table:
+    table = Table(title=f"What the kills cost, {title}")
     table.add_column("")
     for store in reports:
         table.add_column(store, justify="right")

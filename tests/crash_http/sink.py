@@ -1,4 +1,4 @@
-"""A webhook receiver outside of everything that is killed. It counts what arrives, by notification."""
+"""A webhook receiver outside of everything that is killed. It counts what arrives, by notification if not otherwise."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import asyncio
 import json
 import random
 from collections import Counter
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
 
 
 class Sink:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, name_of: Callable[[dict[str, Any]], str] = itemgetter("id")) -> None:
         self.arrivals: Counter[str] = Counter()
+        self._name_of = name_of
         self._chance = random.Random(seed)
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -37,7 +41,7 @@ class Sink:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
-                self.arrivals[json.loads(await reader.readexactly(length))["id"]] += 1
+                self.arrivals[self._name_of(json.loads(await reader.readexactly(length)))] += 1
                 # It has arrived; what may be killed now is the way from here to the commit.
                 await asyncio.sleep(self._chance.random() * 0.02)
                 writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")

@@ -10,8 +10,6 @@ import argparse
 import asyncio
 import contextlib
 import random
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -21,9 +19,9 @@ from typing import Any, Self
 
 import aiohttp
 
+from tests.crash_http.fleet import Fleet
 from tests.dispatch.audit import faults
 from ulak import Ulak
-from ulak.clock import SystemClock
 from ulak.dispatch.model import TaskState
 from ulak.errors import Error
 from ulak.settings import Settings
@@ -98,7 +96,7 @@ async def answer_many(client: Any, number: int, seed: int) -> Counter[str]:
 
     async def caller() -> None:
         while said.total() < number:
-            deadline = chance.choice([1, 1, 2, 30])
+            deadline = chance.choice([1, 1, 2, 6])
             task, asked = await client.open(
                 requesterId="r", category="c", latitude=41.0, longitude=29.0, width=WIDTH, deadlineSeconds=deadline
             )
@@ -173,27 +171,21 @@ def _on_postgres(stack: contextlib.ExitStack, answers: int, processes: int) -> t
 
 def _over_http(stack: contextlib.ExitStack, answers: int, processes: int) -> tuple[Counter[str], list[Any]]:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    return race_over_http(folder, answers, processes)
+
+
+def race_over_http(folder: Path, answers: int, processes: int) -> tuple[Counter[str], list[Any]]:
+    """What was answered by one real server on SQLite, and what is wrong with its tables then."""
     address = f"sqlite:///{folder}/ulak.db"
     asyncio.run(prepare(address))
-    given = ["--set", f"store={address}", "--set", "http.port=8917", "--set", "dispatch.pause_after_timeouts=1000"]
-    server = subprocess.Popen([sys.executable, "-m", "ulak", "serve", *given], stdout=subprocess.DEVNULL)
+    fleet = Fleet(address, folder, 1, {"dispatch.pause_after_timeouts": "1000"})
     try:
-        asyncio.run(_ready("http://127.0.0.1:8917"))
-        said = race("http", "http://127.0.0.1:8917", answers, processes)
+        fleet.start()
+        asyncio.run(fleet.answering())
+        said = race("http", fleet.address, answers, processes)
     finally:
-        server.terminate()
-        server.wait()
+        fleet.close()
     return said, asyncio.run(audit(address))
-
-
-async def _ready(address: str) -> None:
-    async with aiohttp.ClientSession(address) as session:
-        while True:
-            with contextlib.suppress(aiohttp.ClientError):
-                async with session.get("/readyz") as answer:
-                    if answer.status == 200:
-                        return
-            await SystemClock().wait(asyncio.Event(), 0.1)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dispatch.race import audit, prepare, race
+from tests.dispatch.race import audit, prepare, race, race_over_http
 from tests.postgres_server import fresh_database
 
 
@@ -17,3 +17,11 @@ async def test_answers_raced_by_two_processes_leave_nothing_broken():
         assert said["yes"] > 100
         assert said["Unavailable"] == 0
         assert await audit(address) == []
+
+
+@pytest.mark.slow
+def test_answers_raced_over_http_leave_nothing_broken(tmp_path):
+    said, found = race_over_http(tmp_path, 1500, 2)
+    assert said["yes"] > 100
+    assert said["503"] == said["500"] == 0
+    assert found == []
