@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import sys
 from typing import Any
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor
 
 from ulak.masking import mask_event
 from ulak.settings import Log
@@ -20,6 +22,7 @@ def set_up(settings: Log) -> None:
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _name_consumer,
         structlog.processors.StackInfoRenderer(),
     ]
     structlog.configure(
@@ -35,6 +38,15 @@ def set_up(settings: Log) -> None:
     root.setLevel(settings.level.upper())
     # Its start and stop are ours to tell, and its requests are counted, not logged.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+def _name_consumer(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """Which of the consumers wrote a line."""
+    with contextlib.suppress(RuntimeError):  # a thread without an event loop
+        task = asyncio.current_task()
+        if task is not None and task.get_name().startswith("notification-consumer"):
+            event["consumer"] = task.get_name()
+    return event
 
 
 def set_up_quietly(settings: Log) -> None:

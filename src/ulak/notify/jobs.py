@@ -15,6 +15,7 @@ from ulak.errors import Failure, Held, Permanent
 from ulak.notify import inbox
 from ulak.notify.attempts import RECORD_ATTEMPT, NewAttempt
 from ulak.notify.model import Notification
+from ulak.notify.privacy import without_private
 from ulak.spine.job import Job
 from ulak.spine.loops.classify import error_class
 from ulak.spine.outcome import Done
@@ -108,7 +109,8 @@ class Deliveries:
         try:
             receipt = await _handed(channel, to_message(job, notification))
         except Exception as error:  # noqa: BLE001 - counted whatever it is, and raised again
-            failure = _held(error) if notification.hold and isinstance(error, Uncertain) else error
+            told = without_private(error, notification)
+            failure = _held(told) if notification.hold and isinstance(told, Uncertain) else told
             self._telemetry.count("notify_failures", job.kind, (channel.name, _class(error)))
             self._telemetry.count("notify_errors", job.kind, (channel.name, getattr(error, "code", None) or "OTHER"))
             raise failure from None

@@ -99,6 +99,7 @@ def _handler(settings: Settings, name: str, deliveries: Deliveries, destinations
         admission=settings.notify.admission,
         wait_seconds=settings.notify.wait_seconds,
         breaker=BreakerPolicy() if name in destinations.types else None,
+        consumer=f"notification-consumer-{name.lower().replace('_', '-')}",
     )
 
 

@@ -66,6 +66,7 @@ class Handler:
     breaker: BreakerPolicy | None = None
     payload: Any = None
     form: PayloadForm | None = field(init=False, default=None)
+    consumer: str = ""  # by which name its tasks stand in dumps and logs; the kind, if left out
 
     def __post_init__(self) -> None:
         if not is_kind(self.kind):

@@ -65,6 +65,7 @@ class AttemptRunner:
             return
         running.started = self._clock.monotonic()
         running.task = task
+        task.set_name(handler.consumer or handler.kind)
         seconds = (now - lease.due_at) / 1000
         running.times.wait.observe(seconds)
         if lease.due_at > lease.accepted_at and not lease.crashes:  # what a dead process held comes back when it does
