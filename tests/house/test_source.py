@@ -102,7 +102,7 @@ def test_a_query_receives_the_time_and_never_asks_for_it():
 def test_tests_wait_for_what_they_need_and_do_not_sleep():
     """A short pause inside a loop that looks for something is a wait; any other is a guess at how long that takes."""
     found = [f"{path.relative_to(TESTS)}: {call}" for path in TESTS.rglob("*.py") for call in blind_sleeps(path)]
-    harness = ("crash/", "crash_http/", "outside/")  # they make load at random times, and slow receivers
+    harness = ("crash", "outside/")  # they make load at random times, and slow receivers
     assert sorted(set(found) - SLEEPERS - {one for one in found if one.startswith(harness)}) == []
 
 
