@@ -24,6 +24,7 @@ async def test_every_wrong_field_is_named(make):
         assert await _fields(book.create_profile(bad)) == {"name", "device_id", "status", "time_zone"}
         assert await _fields(book.create_profile({"name": "A", "time_zone": "Mars/Olympus"})) == {"time_zone"}
         assert await _fields(book.create_profile({"name": "A", "quiet_hours": "late"})) == {"quiet_hours"}
+        assert await _fields(book.create_profile({"name": "A\n", "device_id": "D\u2028"})) == {"name", "device_id"}
         assert await _fields(book.create_channel({})) == {"profile_id", "channel_type", "target"}
         unknown = {"profile_id": 99, "channel_type": "email", "target": "a@b.org"}
         assert await _fields(book.create_channel(unknown)) == {"profile_id"}

@@ -204,6 +204,15 @@ async def test_a_410_takes_its_channel_out_of_use_and_names_whom_no_plan_reaches
         assert [one["recipient_profile_id"] for one in page["items"]] == [1]
 
 
+@pytest.mark.parametrize("at", ["9999-12-31T23:59:59Z", "1969-12-31T23:59:59Z", "2030-01-01T00:00:00"])
+async def test_a_simulation_at_an_instant_that_no_plan_reaches_is_refused_by_name(at):
+    async with serving(**LOCAL) as served:
+        ask = Asking(served)
+        made = await ask("POST", "/plans", {"name": "P", "steps": [{"step_order": 1, "channel_type": "audit"}]})
+        answer = await ask("POST", "/simulate", {"action_plan_id": made.body["id"], "at": at})
+    assert (answer.status, [one["field"] for one in answer.body["fields"]]) == (400, ["at"])
+
+
 async def test_a_links_page_asks_for_a_tap_and_needs_no_key():
     async with receiver() as (url, seen), serving(**LOCAL) as served:
         served.key = await served.make_key("actions")
@@ -222,6 +231,7 @@ async def test_a_links_page_asks_for_a_tap_and_needs_no_key():
         page = await ask("GET", f"/acknowledge/{token}")
         assert (page.status, 'method="post"' in page.text) == (200, True)
         assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
+        assert (page.headers["Referrer-Policy"], page.headers["Cache-Control"]) == ("no-referrer", "no-store")
         assert (await ask("GET", f"/acknowledge/{token[:-3]}AAA")).status == 404
         assert (await ask("POST", f"/acknowledge/{token}")).status == 200
         served.key = await served.make_key("actions")

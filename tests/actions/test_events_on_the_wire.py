@@ -132,6 +132,14 @@ def test_what_the_results_need_is_kept_from_the_request():
         ),
         (b'{"event": "x", "data": {"action_plan_id": 1, "evaluation_key": "e"}}', {"event"}),
         (b'{"data": {"action_plan_id": 1, "evaluation_key": "a\\u0000b"}}', {"data.evaluation_key"}),
+        (b'{"data": {"action_plan_id": 1, "evaluation_key": "ends\\n"}}', {"data.evaluation_key"}),
+        (
+            (
+                b'{"meta": {"trace_id": "a\\u2028b"}, "context": {"device_id": "D\\n"}, '
+                b'"data": {"action_plan_id": 1, "evaluation_key": "e", "language": "tr\\n"}}'
+            ),
+            {"meta.trace_id", "context.device_id", "data.language"},
+        ),
         (b"[]", {""}),
         (b"{", {""}),
     ],

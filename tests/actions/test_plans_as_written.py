@@ -8,15 +8,11 @@ from hypothesis import strategies as st
 
 from ulak.actions.model import CHANNEL_TYPES, ActionPlan
 from ulak.actions.plans import document as plans
+from ulak.actions.plans.render import check_condition, check_text
 from ulak.errors import Invalid
 
 
-def _refuse(text: str) -> None:
-    if "{{" in text and "}}" not in text:
-        raise Invalid("Line 1 of the template is wrong: unexpected end")
-
-
-TEXTS = plans.Texts(_refuse, _refuse, lambda name: None)
+TEXTS = plans.Texts(check_text, check_condition, lambda name: None)
 PLAN = {"name": "Pump", "steps": [{"step_order": 1, "channel_type": "push", "body": "The pump stands still"}]}
 
 
@@ -57,6 +53,15 @@ def test_steps_are_run_in_the_order_of_their_numbers():
         ({"steps": [{"step_order": 1, "channel_type": "audit"}] * 2}, {"steps.1.step_order"}),
         ({"steps": [{"step_order": 1, "channel_type": "audit", "retries": 99}]}, {"steps.0.retries"}),
         ({"steps": [{"step_order": 1, "channel_type": "audit", "on_failure": "maybe"}]}, {"steps.0.on_failure"}),
+        ({"name": "Pump\r\nBcc: all"}, {"name"}),
+        ({"name": "Pump\n"}, {"name"}),
+        ({"name": "Pump\u2028"}, {"name"}),
+        ({"steps": [{"step_order": 1, "channel_type": "audit", "condition": "x =="}]}, {"steps.0.condition"}),
+        (
+            {"steps": [{"step_order": 1, "channel_type": "audit", "condition": "a %}x{% endif %}{% if b"}]},
+            {"steps.0.condition"},
+        ),
+        ({"steps": [{"step_order": 1, "channel_type": "audit", "condition": "a %}1{% else"}]}, {"steps.0.condition"}),
     ],
 )
 def test_every_wrong_field_of_a_plan_is_named(change, fields):
@@ -69,6 +74,17 @@ def test_a_mistake_in_yaml_is_told_with_its_line():
         plans.from_yaml(text, TEXTS)
     assert caught.value.fields == [("plans.0.steps.0.channel_type", caught.value.fields[0][1])]
     assert caught.value.fields[0][1].startswith("line 6: ")
+
+
+def test_a_key_that_is_there_twice_and_an_id_that_is_not_a_number_are_told_with_their_lines():
+    step = "[{step_order: 1, channel_type: audit}]"
+    for text, line in (
+        (f"name: a\nname: b\nsteps: {step}\n", "line 2: "),
+        (f"plans:\n  - name: a\n    id: true\n    steps: {step}\n", "line 3: "),
+    ):
+        with pytest.raises(Invalid) as caught:
+            plans.from_yaml(text, TEXTS)
+        assert caught.value.fields[0][1].startswith(line)
 
 
 @pytest.mark.parametrize("text", ["plans: [", "a: &x 1\nb: *x", "- \x07", "plans: 3", ""])

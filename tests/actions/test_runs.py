@@ -155,6 +155,15 @@ async def test_a_missing_variable_is_fatal_for_its_step_alone(make, world, chann
     assert channel.bodies == ["plain"]
 
 
+async def test_a_named_template_that_lacks_a_variable_is_fatal_too(make, world, channel):
+    async with make() as ulak:
+        told = world(ulak)
+        run = await told.run(await told.ready({**PUSH, "body": None, "template": "welcome"}))
+        (letter,) = await told.topics("cinga.dlq.action")
+    assert (run["state"], letter["error_code"], letter["reason"]) == ("failed", "TEMPLATE_RENDER", "template_fatal")
+    assert channel.messages == []
+
+
 async def test_without_a_recipient_or_a_verified_channel_the_step_fails_at_target_resolve(make, world):
     async with make() as ulak:
         told = world(ulak)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.actions.conftest import states
-from ulak import Conflict, IllegalTransition, NotFound, Permanent, Transient
+from ulak import Conflict, IllegalTransition, Invalid, NotFound, Permanent, Transient
 from ulak.channels.channel import Receipt, Uncertain
 from ulak.clock import ManualClock
 from ulak.testing import advance, drain
@@ -118,6 +118,25 @@ async def test_a_mended_letter_says_what_it_was_mended_to(make, world, channel):
         await drain(ulak)
         run = await told.look(run["run_id"])
     assert (run["state"], channel.bodies) == ("done", ["Level 4"])
+
+
+@pytest.mark.parametrize(
+    ("mending", "field"),
+    [
+        ({"body": "{{ broken"}, "body"),
+        ({"subject": "{% if %}"}, "subject"),
+        ({"variables": {"text": "x" * 70_000}}, "variables"),
+        ({"target": "other@example.org"}, "target"),
+    ],
+)
+async def test_a_letter_is_not_mended_into_what_can_not_be_sent(make_in_memory, world, mending, field):
+    async with make_in_memory() as ulak:
+        told = world(ulak)
+        await told.run(await told.ready({**PUSH, "body": "Level {{ level }}"}))
+        (letter,) = await ulak.actions.dead_letters()
+        with pytest.raises(Invalid) as caught:
+            await ulak.actions.mend(int(letter.id), mending)
+    assert [name for name, _ in caught.value.fields] == [field]
 
 
 async def test_an_uncertain_step_that_must_not_be_sent_twice_is_held(make, world, channel):

@@ -10,11 +10,13 @@ from msgspec import Meta
 
 from ulak import codec
 from ulak.actions.model import REASONS, ActionRun, ActionStep
-from ulak.actions.plans.document import MAX_TEXT
+from ulak.actions.plans.document import MAX_TEXT, looked_at
+from ulak.actions.plans.render import check_text
 from ulak.actions.records import read_runs, save_steps
 from ulak.actions.steps.ends import dead_letter
 from ulak.actions.wire import faults
 from ulak.actions.wire.events import ActionDeadLetter
+from ulak.actions.wire.request import encode_variables
 from ulak.errors import NotFound
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
@@ -41,6 +43,17 @@ class Mending(msgspec.Struct, forbid_unknown_fields=True):
     variables: dict[str, Any] | None = None
     subject: Annotated[str, Meta(max_length=998)] | None = None
     body: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)] | None = None
+
+
+def parse_mending(document: Any) -> Mending:
+    problems = faults.of_document(document, Mending)
+    if not problems:
+        encode_variables(document.get("variables"), "the dead letter", "variables")
+        texts = [(name, document[name]) for name in ("subject", "body") if document.get(name) is not None]
+        problems = [problem for name, text in texts for problem in looked_at(text, check_text, name)]
+    if problems:
+        raise faults.refusal("the dead letter", problems)
+    return msgspec.convert(document, Mending)
 
 
 def check_reason(reason: str | None) -> None:

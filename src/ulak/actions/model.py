@@ -11,6 +11,9 @@ ROOM = "actions"
 KIND_PREFIX = "actions."
 ALL_KINDS = (KIND_PREFIX, KIND_PREFIX + "~")
 
+# No control characters and no line ends: these texts go into logs, headers and keys. In Python `$` also fits before a
+# last line feed, which the look ahead forbids.
+PLAIN = r"^[^\x00-\x1f\x7f\x85\u2028\u2029]+$(?!\n)"
 MAX_DEVICE_ID = 21
 MAX_NAME = 100
 MAX_CHANNEL_TYPE = 32

@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-import msgspec
-
 from ulak.actions import dead, views, watch
 from ulak.actions.accept import Accepted, AcceptVerdict, OtherPlan, accept_verb
 from ulak.actions.acknowledge import SECRET, make_secret, public_url, run_of, token_of
@@ -201,11 +199,7 @@ class Actions:
 
     async def mend(self, identifier: int, changes: Any, *, who: str = PYTHON) -> events.ActionDeadLetter:
         """Change what a dead letter says before it is sent again: `variables`, `subject`, `body`."""
-        problems = faults.of_document(changes, dead.Mending)
-        if problems:
-            raise faults.refusal("the dead letter", problems)
-        mending = msgspec.convert(changes, dead.Mending)
-        return await self._host.store.write(dead.mend_letter, identifier, mending, who)
+        return await self._host.store.write(dead.mend_letter, identifier, dead.parse_mending(changes), who)
 
     async def redrive(self, identifier: int, *, dry_run: bool = False, who: str = PYTHON) -> events.ActionDeadLetter:
         """Send a dead letter again: same id, same idempotency key, fresh attempts."""

@@ -15,6 +15,7 @@ from ulak.actions.model import (
     MAX_NAME,
     MAX_NUMBER,
     MAX_TARGET,
+    PLAIN,
     ActionRoute,
     RecipientChannel,
     RecipientProfile,
@@ -36,14 +37,13 @@ F = TypeVar("F", bound=msgspec.Struct)
 Id = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
 AddressedType = Literal["push", "whatsapp", "email", "webhook", "sms", "slack"]
 assert set(AddressedType.__args__) == set(ADDRESSED)  # type: ignore[attr-defined]
-_PLAIN = r"^[^\x00-\x1f\x7f]+$"
 
 
 class ProfileForm(msgspec.Struct, forbid_unknown_fields=True):
     """A profile as it is written. `quiet_hours` is like 22:00-07:00, by the clock of `time_zone`."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=_PLAIN)]
-    device_id: Annotated[str, Meta(min_length=1, max_length=MAX_DEVICE_ID, pattern=_PLAIN)] | None = None
+    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=PLAIN)]
+    device_id: Annotated[str, Meta(min_length=1, max_length=MAX_DEVICE_ID, pattern=PLAIN)] | None = None
     status: bool = True
     priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] = 0
     time_zone: Annotated[str, Meta(min_length=1, max_length=64)] | None = None

@@ -9,7 +9,17 @@ import msgspec
 import yaml
 from msgspec import Meta
 
-from ulak.actions.model import ADDRESSED, MAX_NAME, MAX_NUMBER, MAX_STEPS, ActionPlan, OnFailure, OnUncertain, PlanStep
+from ulak.actions.model import (
+    ADDRESSED,
+    MAX_NAME,
+    MAX_NUMBER,
+    MAX_STEPS,
+    PLAIN,
+    ActionPlan,
+    OnFailure,
+    OnUncertain,
+    PlanStep,
+)
 from ulak.actions.wire import faults
 from ulak.actions.wire.faults import Problems
 from ulak.errors import Error, Invalid
@@ -43,7 +53,7 @@ class StepForm(msgspec.Struct, forbid_unknown_fields=True):
 class PlanForm(msgspec.Struct, forbid_unknown_fields=True):
     """A plan as it is written. `id` and `version` are taken from where it is put."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=PLAIN)]
     steps: Annotated[list[StepForm], Meta(min_length=1, max_length=MAX_STEPS)]
     critical: bool = False
 
@@ -105,11 +115,12 @@ def _of_step(step: StepForm, texts: Texts, prefix: str) -> Problems:
     for name, look in looks:
         given = getattr(step, name)
         if given is not None:
-            problems += _looked_at(given, look, prefix + name)
+            problems += looked_at(given, look, prefix + name)
     return problems
 
 
-def _looked_at(text: str, look: Check, name: str) -> Problems:
+def looked_at(text: str, look: Check, name: str) -> Problems:
+    """What is wrong with a text; empty when nothing is."""
     try:
         look(text)
     except Error as error:
@@ -175,7 +186,7 @@ def _plan_of(document: Any, texts: Texts, prefix: str) -> tuple[int | None, Plan
     )
     form, problems = check_plan(rest, texts, prefix)
     identifier = document.get("id") if isinstance(document, dict) else None
-    if identifier is not None and not (isinstance(identifier, int) and 1 <= identifier <= MAX_NUMBER):
+    if identifier is not None and not (type(identifier) is int and 1 <= identifier <= MAX_NUMBER):
         problems = [*problems, (f"{prefix}id", "must be a whole number of at least 1")]
     return identifier, form, problems
 
@@ -222,7 +233,11 @@ def _note_lines(node: yaml.Node | None, name: str, lines: dict[str, int]) -> Non
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             inner = f"{name}.{key.value}" if name else str(key.value)
-            lines[inner] = key.start_mark.line + 1
+            line = key.start_mark.line + 1
+            if inner in lines:
+                why = f"line {line}: is there a second time; the first is on line {lines[inner]}"
+                raise Invalid(f"{inner} {why}", fields=[(inner, why)])
+            lines[inner] = line
             _note_lines(value, inner, lines)
     elif isinstance(node, yaml.SequenceNode):
         for place, value in enumerate(node.value):

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Template, TemplateError, UndefinedError
+from jinja2 import Template, TemplateError, UndefinedError, nodes
 
 from ulak.actions.decide import StepFailure
 from ulak.actions.model import TEMPLATE_RENDER, PlanStep
@@ -51,10 +51,16 @@ class Renderer:
     def words(self, step: PlanStep, variables: Mapping[str, Any], language: str | None) -> Words:
         values = {**variables, "variables": dict(variables)}
         if step.template is not None:
-            made = self._templates.render(step.template, variables, language)
-            return Words(made.subject, made.body, made.html)
+            return self._from_template(step.template, variables, language)
         subject = None if step.subject is None else " ".join(_fill(step.subject, values, language).split())
         return Words(subject, "" if step.body is None else _fill(step.body, values, language))
+
+    def _from_template(self, name: str, variables: Mapping[str, Any], language: str | None) -> Words:
+        try:
+            made = self._templates.render(name, variables, language)
+        except Error as error:
+            raise Unreadable(str(error)) from None
+        return Words(made.subject, made.body, made.html)
 
     def holds(self, step: PlanStep, variables: Mapping[str, Any], language: str | None) -> bool:
         if step.condition is None:
@@ -71,7 +77,12 @@ def check_text(text: str) -> None:
 
 
 def check_condition(text: str) -> None:
+    """One expression: a text that closes the question and opens another one is none."""
     _compiled(_question(text), LANGUAGE)
+    match Sandbox(LANGUAGE, html=False, caps=_CAPS).parse(_question(text)).body:
+        case [nodes.If(body=[_], elif_=[], else_=[])]:
+            return
+    raise Invalid("is more than a condition; write one expression, like temperature > 50")
 
 
 def failure_of(error: Error) -> StepFailure:
@@ -105,9 +116,10 @@ def _fill(text: str, values: Mapping[str, Any], language: str | None) -> str:
     parts = _plain_parts(text)
     if parts is not None and all(type(values.get(name)) in _PLAIN_TYPES for name, is_name in parts if is_name):
         return _collect([str(values[part]) if is_name else part for part, is_name in parts])
-    template = _compiled(text, (language or LANGUAGE).lower()[:2])
     try:
-        return _collect(template.generate(values))
+        return _collect(_compiled(text, (language or LANGUAGE).lower()[:2]).generate(values))
+    except Invalid as error:
+        raise Unreadable(str(error)) from None
     except UndefinedError as error:
         raise Unreadable(f"a variable is missing: {error.message}") from None
     except (TemplateError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError) as error:

@@ -20,6 +20,7 @@ from ulak.settings.actions import Actions as ActionsSection
 from ulak.spine.room import Host
 from ulak.spine.store import Tx
 
+END_MILLIS = 32_503_680_000_000  # the year 3000; the longest plan takes a century
 Planned = tuple[PlanHead, ActionPlan]
 
 
@@ -84,6 +85,8 @@ class Plans:
         """The plan's timeline on a virtual clock; nothing is sent."""
         store = self._host.store
         start = store.clock.now() if at is None else given_millis("at", at)
+        if not 0 <= start < END_MILLIS:
+            raise faults.refusal("the simulation", [("at", "must be from 1970 to 2999")])
         return await store.read(self._rehearsal.run, action_plan_id, variables or {}, device_id, start)
 
 

@@ -12,6 +12,7 @@ from ulak.actions.model import (
     MAX_EVALUATION_KEY,
     MAX_NUMBER,
     MAX_TRACE_ID,
+    PLAIN,
     ActionRun,
     Reason,
     Stage,
@@ -36,10 +37,9 @@ MESSAGE_EVENT = "actions.message"  # the name under which the event log has what
 
 Number = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 PlanId = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
-_PLAIN = r"^[^\x00-\x1f\x7f]+$"  # no control characters: these texts go into logs, headers and keys
-DeviceId = Annotated[str, Meta(min_length=1, max_length=MAX_DEVICE_ID, pattern=_PLAIN)]
-EvaluationKey = Annotated[str, Meta(min_length=1, max_length=MAX_EVALUATION_KEY, pattern=_PLAIN)]
-Instant = Annotated[str, Meta(description="UTC, with a Z.", pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")]
+DeviceId = Annotated[str, Meta(min_length=1, max_length=MAX_DEVICE_ID, pattern=PLAIN)]
+EvaluationKey = Annotated[str, Meta(min_length=1, max_length=MAX_EVALUATION_KEY, pattern=PLAIN)]
+Instant = Annotated[str, Meta(description="UTC, with a Z.", pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$(?!\n)")]
 
 
 class Closed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,7 +63,7 @@ class RequestMeta(msgspec.Struct, omit_defaults=True):
     """Of a request only the trace is used; the producer's other notes are taken and left alone."""
 
     schema_version: int | None = None
-    trace_id: Annotated[str, Meta(min_length=1, max_length=MAX_TRACE_ID, pattern=_PLAIN)] | None = None
+    trace_id: Annotated[str, Meta(min_length=1, max_length=MAX_TRACE_ID, pattern=PLAIN)] | None = None
     producer_service: str | None = None
     produced_at: str | None = None
     process_ms: float | None = None
@@ -80,7 +80,7 @@ class RequestData(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True
     group_id: Number | None = None
     rule_id: Number | None = None
     variables: dict[str, Any] | None = None
-    language: Annotated[str, Meta(min_length=2, max_length=35, pattern=_PLAIN)] | None = None
+    language: Annotated[str, Meta(min_length=2, max_length=35, pattern=PLAIN)] | None = None
     critical: bool | None = None
 
 

@@ -70,22 +70,23 @@ def to_run(asked: wire.ActionRequest, identifier: int, now: int) -> ActionRun:
         data.rule_id,
         data.language,
         bool(data.critical),
-        _variables(data.variables),
+        encode_variables(data.variables, WHAT, "data.variables"),
         now,
     )
 
 
-def _variables(variables: dict[str, Any] | None) -> str:
+def encode_variables(variables: dict[str, Any] | None, what: str, field: str) -> str:
+    """As they are kept; refused where they are too large or too deep."""
     if not variables:
         return "{}"
     text = codec.encode(variables)
     if len(text) > MAX_VARIABLES_BYTES:
         why = f"must take at most {MAX_VARIABLES_BYTES:,} bytes as JSON"
-        raise faults.refusal(WHAT, [("data.variables", why)])
+        raise faults.refusal(what, [(field, why)])
     try:
         codec.check_depth(text)
     except ValueError as error:
-        raise faults.refusal(WHAT, [("data.variables", f"can't be kept: {error}")]) from None
+        raise faults.refusal(what, [(field, f"can't be kept: {error}")]) from None
     return text.decode()
 
 

@@ -18,7 +18,12 @@ ACKNOWLEDGE = "acknowledge"  # the id of the button under a Slack message; its v
 Token = Annotated[str, Path(max_length=100, description="As it stands in the link.")]
 Provider = Annotated[str, Path(max_length=50, examples=["twilio"])]
 # Nobody may put the page into a frame and have people tap on what they don't see.
-_PAGE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"}
+# The address is the key: it stays out of caches and of what is told to other sites.
+_PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
 
 
 class ReceiptsTaken(Snake):
