@@ -11,7 +11,6 @@ from ulak.actions.plans import document as plans
 from ulak.actions.plans.render import check_condition, check_text
 from ulak.errors import Invalid
 
-
 TEXTS = plans.Texts(check_text, check_condition, lambda name: None)
 PLAN = {"name": "Pump", "steps": [{"step_order": 1, "channel_type": "push", "body": "The pump stands still"}]}
 

@@ -27,7 +27,7 @@ def main(run: type[Any] = Run, title: str = "over HTTP") -> int:
     options = _parse(f"python -m {run.__module__.rpartition('.')[0]}")
     stores = ["sqlite", "postgres"] if options.store == "both" else [options.store]
     reports = {store: _run(run, store, options.kills, options.seed) for store in stores}
-    console.print(_table(reports, title))
+    console.print(table(reports, f"What the kills cost, {title}"))
     if options.json is not None:
         options.json.write_text(json.dumps({store: asdict(one) for store, one in reports.items()}, indent=2) + "\n")
     return int(not all(report.is_clean for report in reports.values()))
@@ -61,14 +61,14 @@ def place(store: str) -> Iterator[tuple[str, Path]]:
             yield address, Path(folder)
 
 
-def _table(reports: dict[str, Any], title: str) -> Table:
-    table = Table(title=f"What the kills cost, {title}")
-    table.add_column("")
+def table(reports: dict[str, Any], title: str) -> Table:
+    made = Table(title=title)
+    made.add_column("")
     for store in reports:
-        table.add_column(store, justify="right")
+        made.add_column(store, justify="right")
     for name in asdict(next(iter(reports.values()))):
-        table.add_row(name.replace("_", " "), *(_shown(getattr(report, name)) for report in reports.values()))
-    return table
+        made.add_row(name.replace("_", " "), *(_shown(getattr(report, name)) for report in reports.values()))
+    return made
 
 
 def _shown(value: object) -> str:

@@ -159,8 +159,9 @@ def explain(tx: Tx, identifier: int) -> list[dict[str, Any]]:
 def _retries(row: ActionStep, record: Record | None) -> Iterable[dict[str, Any]]:
     for entry in () if record is None else record.timeline:
         if entry.word in ("retried", "snoozed", "uncertain"):
-            decision = {"retried": "retry", "snoozed": "wait"}.get(entry.word, entry.word)
             why = str(entry.detail.get("reason", "")) or "its process died, or nobody knows how the attempt ended"
+            unsure = why.startswith("Uncertain:")  # the attempt was handed over and nobody answered
+            decision = "uncertain" if unsure else {"retried": "retry", "snoozed": "wait"}.get(entry.word, entry.word)
             at = entry.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
             yield _told(at, row.step_order, decision, f"attempt {entry.attempt}: {why}")
 
