@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ulak.errors import Unavailable
+from ulak.errors import Misconfigured, Unavailable
 from ulak.spine.bus import BusMessage, Undeliverable
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class KafkaProducer:
             "linger.ms": 5,
             "delivery.timeout.ms": round(FLUSH_SECONDS * 1000),
         }
-        self._client: Producer | None = None
+        self._client: Producer | None = _client(self._config)  # now: what the library refuses is told at the start
         self._busy = asyncio.Lock()
 
     async def send(self, messages: Sequence[BusMessage]) -> list[Undeliverable]:
@@ -88,7 +88,14 @@ class KafkaProducer:
 
     def _open(self) -> Producer:
         if self._client is None:
-            from confluent_kafka import Producer
-
-            self._client = Producer(self._config)
+            self._client = _client(self._config)
         return self._client
+
+
+def _client(config: Mapping[str, Any]) -> Producer:
+    from confluent_kafka import KafkaException, Producer
+
+    try:
+        return Producer(dict(config))
+    except KafkaException as error:
+        raise Misconfigured(f"the Kafka client does not take [bus.kafka]: {error.args[0].str()}") from None

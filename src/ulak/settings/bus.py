@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
@@ -10,6 +11,7 @@ from pydantic_settings import NoDecode
 from ulak.settings.channels import split_list
 from ulak.settings.section import Section
 
+_SERVER = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 _TOPIC = r"^[A-Za-z0-9._-]{1,249}$"
 
 
@@ -40,8 +42,22 @@ class Kafka(Section):
     def _split(cls, value: Any) -> Any:
         return split_list(value)
 
+    @field_validator("servers")
+    @classmethod
+    def _have_ports(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            _, _, port = one.rpartition(":")
+            if not _SERVER.fullmatch(one) or not 0 < int(port) < 65_536:
+                raise ValueError(f"{one!r:.100} is not a broker; write it like kafka-1:9092")
+        return value
+
     @model_validator(mode="after")
-    def _password_is_not_bare(self) -> Self:
+    def _login_is_whole(self) -> Self:
+        given = (bool(self.username), bool(self.password.get_secret_value()))
+        if self.sasl and not all(given):
+            raise ValueError(f"sasl {self.sasl} needs username and password; set both")
+        if not self.sasl and any(given):
+            raise ValueError("username and password are used with sasl alone; set sasl, like SCRAM-SHA-512")
         if self.sasl == "PLAIN" and not (self.tls or self.ca_file):
             raise ValueError("sasl PLAIN would send the password in plain text; set tls")
         return self

@@ -10,7 +10,10 @@ from pydantic.config import JsonDict
 
 class Section(BaseModel):
     # Defaults are checked too, so a wrong bound shows up when the section is first made and not at a user's.
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    # An error does not quote what was given: there may be a password in it.
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True
+    )
 
 
 def also(*names: str) -> JsonDict:

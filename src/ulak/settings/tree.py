@@ -31,7 +31,7 @@ class Settings(BaseSettings):
     """Where Ulak keeps its work, and the sections."""
 
     model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
-        frozen=True, extra="forbid", env_prefix="ULAK_", env_nested_delimiter="__"
+        frozen=True, extra="forbid", env_prefix="ULAK_", env_nested_delimiter="__", hide_input_in_errors=True
     )
 
     # Left out of the repr, because a PostgreSQL address may carry a password.
