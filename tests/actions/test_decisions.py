@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ulak.actions import decide
-from ulak.actions.brakes import Brake, Spent, segments_of
-from ulak.actions.decide import Hold, StepFailure, Wait
+from ulak.actions.brakes import Brake, Spent, over, segments_of
+from ulak.actions.decide import StepFailure, Wait
 from ulak.actions.model import ActionPlan, PlanStep, RunState, StepState, StepTarget
 from ulak.actions.plans.simulate import Around, Words, simulate
 from ulak.actions.quiet import parse_hours, quiet_until
@@ -134,22 +134,17 @@ def test_an_sms_is_cut_as_operators_cut_it(text, segments):
     assert segments_of(text) == segments
 
 
-def _pause(**more):
-    given = {"critical": False, "brake": Brake(), "spent": Spent(), "segments": 1, **more}
-    return decide.pause_of(target(1, quiet="22:00-07:00"), at("2027-01-15T23:00:00"), **given)
-
-
 def test_quiet_hours_wait_and_what_is_critical_passes():
-    assert isinstance(_pause(), Wait)
-    assert _pause(critical=True) is None
+    night = (target(1, quiet="22:00-07:00"), at("2027-01-15T23:00:00"))
+    assert isinstance(decide.pause_of(*night, critical=False), Wait)
+    assert decide.pause_of(*night, critical=True) is None
 
 
-def test_over_the_cap_is_held_and_what_is_critical_passes():
-    given = {"critical": False, "brake": Brake(messages=3), "spent": Spent(3, 3), "segments": 1}
-    assert isinstance(decide.pause_of(target(1), 0, **given), Hold)
-    assert decide.pause_of(target(1), 0, **{**given, "critical": True}) is None
-    assert isinstance(decide.pause_of(target(1), 0, **{**given, "brake": Brake(0, 3)}), Hold)
-    assert decide.pause_of(target(1), 0, **{**given, "brake": Brake(4, 4)}) is None
+def test_a_brake_is_in_messages_or_in_segments():
+    spent = Spent(3, 3)
+    assert "3 messages" in over(Brake(messages=3), spent, 1)
+    assert "3 SMS segments" in over(Brake(segments=3), spent, 1)
+    assert over(Brake(4, 4), spent, 1) is over(Brake(), spent, 1) is None
 
 
 def _plan(*steps: PlanStep) -> ActionPlan:

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from tests.api.serving import serving
 from tests.providers import slack, twilio
+from tests.providers.server import serving as provider
 
 PREFIX = "/api/actions"
 REQUEST = {
@@ -57,13 +58,11 @@ class Asking:
         assert answer.status == 201, answer.text
         return answer.body
 
-    async def plan(self, target, *steps) -> int:
-        """A plan whose webhook steps go to a target."""
+    async def plan(self, target, *steps, kind="webhook") -> int:
+        """A plan whose steps go to a target."""
         plan = await self.made("/plans", {"name": "Pump", "steps": list(steps)})
         profile = await self.made("/profiles", {"name": "Ops OnCall"})
-        channel = await self.made(
-            "/channels", {"profile_id": profile["id"], "channel_type": "webhook", "target": target}
-        )
+        channel = await self.made("/channels", {"profile_id": profile["id"], "channel_type": kind, "target": target})
         assert (await self("POST", f"/channels/{channel['id']}/trust")).body["verify_status"] == "verified"
         for step in steps:
             route = {
@@ -268,6 +267,44 @@ async def test_providers_receipts_are_believed_by_their_signature_alone():
         assert forged.status in {400, 401, 403}
         assert (taken.status, taken.body) == (200, {"known": 0})
         assert (await ask("POST", "/receipts/nobody", data=b"x")).status == 404
+
+
+async def test_a_tap_on_the_button_under_a_slack_message_acknowledges_its_run_and_nothing_else_does():
+    async with provider(slack.SlackServer()) as server:
+        overrides = {
+            "channels.slack.token": slack.TOKEN,
+            "channels.slack.url": server.url,
+            "channels.slack.signing_secret": slack.SECRET,
+        }
+        async with serving(**LOCAL, **overrides) as served:
+            ask = Asking(served)
+            said = {"step_order": 1, "channel_type": "slack", "body": "<!channel> the pump stands still"}
+            late = {"step_order": 2, "channel_type": "audit", "delay_seconds": 600}
+            plan = await ask.plan("C024BE91L", said, late, kind="slack")
+            body = {"data": {"action_plan_id": plan, "evaluation_key": "k"}}
+            run = (await ask("POST", "/requests", body)).body["run_id"]
+            async with asyncio.timeout(30):
+                while not server.sent:
+                    await asyncio.sleep(0.01)
+            [section, buttons] = server.sent[0]["blocks"]
+            assert section["text"]["type"] == "plain_text"  # so <!channel> calls nobody
+            assert "<!channel>" not in server.sent[0]["text"]
+            value, now = buttons["elements"][0]["value"], served.ulak.clock.now() // 1000
+
+            async def tap(at, action, value, **changed):
+                headers, data = slack.interaction(at, action, value)
+                return (await ask("POST", "/receipts/slack", data=data, headers={**headers, **changed})).status
+
+            assert await tap(now - 3600, "acknowledge", value) == 400
+            assert await tap(now, "acknowledge", value, **{"X-Slack-Signature": "v0=00"}) == 400
+            assert await tap(now, "acknowledge", value[:-3] + "AAA") == 404
+            assert await tap(now, "other_button", value) == 200
+            assert (await ask("GET", f"/runs/{run}")).body["state"] == "running"
+            assert await tap(now, "acknowledge", value) == 200
+            assert await tap(now, "acknowledge", value) == 200  # Slack posts again what it is not sure of
+            found = (await ask("GET", f"/runs/{run}")).body
+    assert (found["state"], found["ended_by"]) == ("acknowledged", "slack:U1")
+    assert [step["state"] for step in found["steps"]] == ["sent", "skipped"]
 
 
 @pytest.mark.parametrize("event", ["action.execute.requested.v1", "action.executed.v1", "action.failed.v1"])

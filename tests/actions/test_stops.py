@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
 
 from tests.actions.conftest import states
 from ulak import Conflict, IllegalTransition, Invalid, NotFound, Permanent, Transient
+from ulak.actions import brakes
 from ulak.channels.channel import Receipt, Uncertain
 from ulak.clock import ManualClock
 from ulak.testing import advance, drain
@@ -211,6 +213,51 @@ async def test_over_the_hours_cap_a_message_is_held_and_the_next_hour_is_free(ma
     assert [states(run) for run in runs] == [["sent"], ["sent"], ["held"]]
     assert states(urgent) == states(later) == ["sent"]
     assert letter.error_code == "BRAKE_HOURLY_CAP"
+
+
+async def test_a_storm_at_once_is_braked_like_one_message_after_the_other(make, world, channel):
+    async with make(actions={"push": {"messages_per_hour": 3}}) as ulak:
+        told = world(ulak)
+        plan = await told.ready(PUSH)
+        await asyncio.gather(*(told.ask(plan) for _ in range(40)))
+        await drain(ulak)
+        letters = await ulak.actions.dead_letters(error_code="BRAKE_HOURLY_CAP")
+        watched = await ulak.actions.watchdog()
+    assert (len(channel.messages), len(letters)) == (3, 37)
+    assert (watched["ended"], watched["difference"]) == (40, 0)
+
+
+async def test_a_retry_counts_once_and_a_redrive_by_a_person_passes_the_brake(make, world, channel):
+    channel.answers = [Transient("busy", code="FCM_HTTP_503")]
+    async with make(actions={"push": {"messages_per_hour": 2}}) as ulak:
+        told = world(ulak)
+        plan = await told.ready(PUSH)
+        retried = await told.run(plan)
+        await advance(ulak, 2)
+        runs = [await told.run(plan) for _ in range(2)]
+        (letter,) = await ulak.actions.dead_letters()
+        await ulak.actions.redrive(int(letter.id))
+        await drain(ulak)
+        retried, *runs = [await told.look(run["run_id"]) for run in (retried, *runs)]
+    assert [states(run) for run in (retried, *runs)] == [["sent"], ["sent"], ["sent"]]
+    assert len(channel.messages) == 4
+
+
+async def test_a_merged_message_over_the_cap_is_held_in_its_parts(make, world, channel, clock):
+    async with make(actions={"push": {"messages_per_hour": 1}}) as ulak:
+        told = world(ulak)
+        plan = await told.ready(PUSH, quiet_hours="07:30-09:00")
+        runs = [await told.run(plan) for _ in range(2)]
+        await told.run(plan, critical=True)
+        await ulak.store.write(_fill_the_hour, (await ulak.actions.directory.channels())[0].id, clock.now() + 3_600_000)
+        await advance(ulak, 3601)
+        runs = [await told.look(run["run_id"]) for run in runs]
+    assert [states(run) for run in runs] == [["held"], ["held"]]
+    assert len(channel.messages) == 1
+
+
+def _fill_the_hour(tx, channel: int, at: int) -> None:
+    tx.insert_rows(brakes.sql.add_spent, [(channel, brakes.hour_of(at), 1, 0)])
 
 
 async def test_segments_of_sms_are_counted_too(make, world, channel):

@@ -38,7 +38,7 @@ def _is_good(report: Report) -> bool:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.crash_actions", description=__doc__)
-    parser.add_argument("--kills", type=int, default=200, help="on each store (200)")
+    parser.add_argument("--kills", type=int, default=100, help="on each store (100)")
     parser.add_argument("--store", choices=["sqlite", "postgres", "both"], default="both")
     parser.add_argument("--faults", action="store_true", help="providers fail, hang, throttle and go dark as well")
     parser.add_argument("--kafka", action="store_true", help="half of the requests over Kafka, whose brokers restart")

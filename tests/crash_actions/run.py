@@ -42,7 +42,7 @@ REACHED = {"sent", "delivered"}
 class Report:
     """What a run cost. `lost`, `untold` and `unmarked` must be empty, and the books must balance."""
 
-    kills: Counter[str] = field(default_factory=Counter)
+    kills: dict[str, int] = field(default_factory=dict)
     broker_restarts: int = 0
     dark_spells: int = 0
     asked: int = 0
@@ -153,7 +153,7 @@ class Run:
             await asyncio.sleep(self._chance.random())
             role = self._chance.choice(self._roles)
             kill(self._alive[role])
-            self.report.kills[role] += 1
+            self.report.kills[role] = self.report.kills.get(role, 0) + 1
             self._start(role)
             if number % 4 == 1 and self._faults.refused:
                 await self._go_dark(made, self._chance.choice(["push", "sms"]))

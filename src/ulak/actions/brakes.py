@@ -1,8 +1,18 @@
-"""Brakes: how much a channel of a recipient may get in an hour, in messages and in SMS segments."""
+"""Brakes: how much a channel of a recipient may get in an hour, in messages and in SMS segments.
+
+A message is counted in a commit before it is sent: of a hundred that go at once no more pass than the brake allows.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from ulak.actions.model import StepTarget
+from ulak.spine.query import Queries
+from ulak.spine.store import Store, Tx
+
+sql = Queries("ulak.actions")
 
 HOUR_MILLIS = 3_600_000
 # The characters of GSM 03.38; those of its second table take two places.
@@ -21,12 +31,51 @@ class Brake:
     segments: int = 0
 
 
+NO_BRAKE = Brake()
+
+
 @dataclass(frozen=True, slots=True)
 class Spent:
     """What an hour has had already."""
 
     messages: int = 0
     segments: int = 0
+
+
+class Brakes:
+    """Where a channel type has no brake, nothing is counted."""
+
+    def __init__(self, open_store: Callable[[], Store], of_type: Mapping[str, Brake]) -> None:
+        self._store = open_store
+        self._of_type = of_type
+
+    async def count(self, target: StepTarget, text: str, *, passes: bool) -> str | None:
+        """Count a message that is about to go; what passes is counted too, and never held. Why not, if it may not."""
+        brake = self._of_type.get(target.channel_type, NO_BRAKE)
+        if brake == NO_BRAKE:
+            return None
+        return await self._store().write(
+            count_message, target.channel_id, segments_to(target, text), NO_BRAKE if passes else brake
+        )
+
+
+def count_message(tx: Tx, channel: int, segments: int, brake: Brake) -> str | None:
+    tx.lock_keys([f"actions:brake:{channel}"])
+    why = over(brake, read_spent(tx, [channel], tx.now).get(channel, Spent()), segments)
+    if why is None:
+        tx.insert_rows(sql.add_spent, [(channel, hour_of(tx.now), 1, segments)])
+        return None
+    return f"channel {channel} had {why}"
+
+
+def read_spent(tx: Tx, channels: list[int], at: int) -> dict[int, Spent]:
+    """What channels had in the hour of an instant."""
+    rows = tx.rows(sql.read_spent, channels=channels, hour=hour_of(at)) if channels else []
+    return {channel: Spent(messages, segments) for channel, messages, segments in rows}
+
+
+def segments_to(target: StepTarget, text: str) -> int:
+    return segments_of(text) if target.channel_type == "sms" else 0
 
 
 def hour_of(now: int) -> int:

@@ -8,7 +8,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
 
-from ulak.actions import brakes
 from ulak.actions.model import (
     NO_RECIPIENT,
     NO_VERIFIED_CHANNEL,
@@ -117,31 +116,17 @@ class Wait:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
-    why: str
-
-
 def pause_of(
-    target: StepTarget,
-    now: int,
-    *,
-    critical: bool,
-    brake: brakes.Brake,
-    spent: brakes.Spent,
-    segments: int,
-    quiet_hours: str | None = None,
-    time_zone: str | None = None,
-) -> Wait | Hold | None:
-    """Quiet hours put a message off, the hour's cap holds it; what is critical passes both."""
+    target: StepTarget, now: int, *, critical: bool, quiet_hours: str | None = None, time_zone: str | None = None
+) -> Wait | None:
+    """Quiet hours put a message off; what is critical passes them."""
     if critical:
         return None
     hours, zone = target.quiet_hours or quiet_hours, target.time_zone or time_zone
     until = quiet_until(now, hours, zone)
-    if until is not None:
-        return Wait(until, f"quiet hours of profile {target.profile_id} ({hours} {zone or 'UTC'})")
-    why = brakes.over(brake, spent, segments)
-    return None if why is None else Hold(f"channel {target.channel_id} had {why}")
+    return (
+        None if until is None else Wait(until, f"quiet hours of profile {target.profile_id} ({hours} {zone or 'UTC'})")
+    )
 
 
 # After an attempt

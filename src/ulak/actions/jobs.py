@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from ulak.actions import decide
-from ulak.actions.brakes import Brake, segments_of
-from ulak.actions.decide import HELD_BY_BRAKE, Hold, Limits, StepFailure, Wait
+from ulak.actions.brakes import Brakes
+from ulak.actions.decide import HELD_BY_BRAKE, Limits, StepFailure
 from ulak.actions.model import UNADDRESSED, RunState, StepState, StepTarget, kind_of
 from ulak.actions.plans import render
 from ulak.actions.plans.render import Renderer, Words
@@ -40,7 +40,6 @@ class StepBackoff(Backoff):
 @dataclass(frozen=True, slots=True)
 class RunnerOptions:
     limits: Mapping[str, Limits]
-    brakes: Mapping[str, Brake]
     line_of: Callable[[StepTarget], tuple[str | None, int]]
     quiet_hours: str | None = None
     time_zone: str | None = None
@@ -71,6 +70,7 @@ class StepRunner:
         ends: StepEnds,
         renderer: Renderer,
         delivery: Delivery,
+        brakes: Brakes,
         digests: Digests,
         fresh: FreshCases,
         clock: Clock,
@@ -80,6 +80,7 @@ class StepRunner:
         self._ends = ends
         self._renderer = renderer
         self._delivery = delivery
+        self._brakes = brakes
         self._digests = digests
         self._fresh = fresh
         self._clock = clock
@@ -138,29 +139,19 @@ class StepRunner:
         if (kind_of(target.channel_type), self._options.line_of(target)[0]) != (job.kind, job.key):
             return self._done(trial, "hop", f"to {_shown(target)}", onto=target)
         words = self._words(trial, variables)
-        segments = segments_of(words.body) if target.channel_type == "sms" else 0
-        pause = self._pause(trial, target, segments)
-        if isinstance(pause, Wait):
+        options, redriven = self._options, trial.case.row.state != StepState.WAITING
+        passes = trial.case.run.critical or redriven  # what a person sends again goes now
+        hours, zone = options.quiet_hours, options.time_zone
+        pause = decide.pause_of(target, self._clock.now(), critical=passes, quiet_hours=hours, time_zone=zone)
+        if pause is not None:
             return self._done(trial, "deferred", pause.why, until=pause.until, target=target)
-        if isinstance(pause, Hold):
-            return self._dead(trial, StepFailure("action_execute", HELD_BY_BRAKE, pause.why), held=True)
-        return await self._send(trial, target, words, segments)
+        if trial.retry_count == 0:  # so after a death it is counted twice, rather than not at all
+            why = await self._brakes.count(target, words.body, passes=passes)
+            if why is not None:
+                return self._dead(trial, StepFailure("action_execute", HELD_BY_BRAKE, why), held=True)
+        return await self._send(trial, target, words)
 
-    def _pause(self, trial: Trial, target: StepTarget, segments: int) -> Wait | Hold | None:
-        options, run = self._options, trial.case.run
-        redriven = trial.case.row.state != StepState.WAITING
-        return decide.pause_of(
-            target,
-            self._clock.now(),
-            critical=run.critical or redriven,  # what a person sends again goes now
-            brake=options.brakes.get(target.channel_type, Brake()),
-            spent=trial.case.spent,
-            segments=segments,
-            quiet_hours=options.quiet_hours,
-            time_zone=options.time_zone,
-        )
-
-    async def _send(self, trial: Trial, target: StepTarget, words: Words, segments: int) -> Outcome:
+    async def _send(self, trial: Trial, target: StepTarget, words: Words) -> Outcome:
         limits = self._options.limits[target.channel_type].for_step(trial.case.step)
         run = trial.case.run
         metadata: dict[str, Any] = {
@@ -176,7 +167,7 @@ class StepRunner:
         if isinstance(answer, StepFailure):
             return await self._failed(trial, target, answer, limits)
         why = f"to {_shown(target)}, attempt {trial.retry_count + 1}"
-        return self._done(trial, "sent", why, target=target, provider_message_id=answer, segments=segments)
+        return self._done(trial, "sent", why, target=target, provider_message_id=answer)
 
     async def _failed(self, trial: Trial, target: StepTarget, failure: StepFailure, limits: Limits) -> Outcome:
         hold = trial.case.step.on_uncertain == "hold"

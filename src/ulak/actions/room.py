@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ulak.actions.brakes import Brake
+from ulak.actions.brakes import Brakes
 from ulak.actions.caretaker import Caretaker
 from ulak.actions.decide import Limits
 from ulak.actions.directory.verification import KIND as VERIFY_KIND
@@ -38,7 +38,7 @@ VERIFY_ATTEMPTS = 4
 
 def actions_room(host: Host) -> Room[Actions]:
     section = host.settings.actions
-    book, fresh = PlanBook(), FreshCases([name for name, brake in brakes_of(section).items() if brake != Brake()])
+    book, fresh = PlanBook(), FreshCases()
     starter = Starter(Destinations(host.settings), fresh)
     ends = StepEnds(book, starter, section.downlink_topic)
     renderer = Renderer.of(host.settings)
@@ -89,14 +89,14 @@ def _runner(
     link = service.link
     options = RunnerOptions(
         limits,
-        brakes_of(section),
         starter.line_of,
         section.quiet_hours or None,
         section.time_zone,
         acknowledge_url=link,
     )
-    digests = Digests(lambda: host.store, cases, ends, renderer, delivery, limits.__getitem__, link)
-    runner = StepRunner(options, cases, ends, renderer, delivery, digests, fresh, host.clock)
+    brakes = Brakes(lambda: host.store, brakes_of(section))
+    digests = Digests(lambda: host.store, cases, ends, renderer, delivery, brakes, limits.__getitem__, link)
+    runner = StepRunner(options, cases, ends, renderer, delivery, brakes, digests, fresh, host.clock)
     return runner, CodeSender(lambda: host.store, delivery, limits)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ulak.actions import decide
-from ulak.actions.brakes import Brake, Spent, hour_of
+from ulak.actions.brakes import Brake, read_spent
 from ulak.actions.directory.resolution import Ask, find_targets
 from ulak.actions.model import UNADDRESSED, ActionPlan
 from ulak.actions.plans.book import PlanBook
@@ -13,10 +13,7 @@ from ulak.actions.plans.render import Renderer
 from ulak.actions.plans.simulate import Around, Words, simulate
 from ulak.actions.wire import faults
 from ulak.settings.actions import Actions as ActionsSection
-from ulak.spine.query import Queries
 from ulak.spine.store import Tx
-
-sql = Queries("ulak.actions")
 
 
 def brakes_of(section: ActionsSection) -> dict[str, Brake]:
@@ -55,12 +52,11 @@ class Rehearsal:
             if step.channel_type not in UNADDRESSED
         }
         channels = sorted({one.channel_id for each in resolutions.values() for one in each.targets})
-        rows = tx.rows(sql.read_spent, channels=channels, hour=hour_of(at)) if channels else []
         return Around(
             resolutions,
             plan.critical,
             self._section.quiet_hours or None,
             self._section.time_zone,
             brakes_of(self._section),
-            {channel: Spent(messages, segments) for channel, messages, segments in rows},
+            read_spent(tx, channels, at),
         )

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ulak.actions import decide
-from ulak.actions.brakes import Brake, Spent, segments_of
-from ulak.actions.decide import Hold, Resolution, Wait
+from ulak.actions.brakes import NO_BRAKE, Brake, Spent, over, segments_to
+from ulak.actions.decide import Resolution
 from ulak.actions.model import ActionPlan, PlanStep, StepState
 from ulak.actions.wire.events import instant
 from ulak.errors import Error
@@ -97,23 +97,16 @@ def _address(step: PlanStep, body: str, walk: _Walk, around: Around) -> StepStat
 def _send(step: PlanStep, body: str, resolution: Resolution, walk: _Walk, around: Around) -> StepState:
     target = resolution.targets[0]
     profile, channel = target.profile_id, target.channel_type
-    segments = segments_of(body) if channel == "sms" else 0
-    pause = decide.pause_of(
-        target,
-        walk.at,
-        critical=around.critical,
-        brake=around.brakes.get(channel, Brake()),
-        spent=around.spent.get(target.channel_id, Spent()),
-        segments=segments,
-        quiet_hours=around.quiet_hours,
-        time_zone=around.time_zone,
-    )
-    if isinstance(pause, Hold):
-        walk.note(step, "fail", f"held: {pause.why}", profile, channel)
-        return StepState.HELD
-    if isinstance(pause, Wait):
+    hours, zone = around.quiet_hours, around.time_zone
+    pause = decide.pause_of(target, walk.at, critical=around.critical, quiet_hours=hours, time_zone=zone)
+    if pause is not None:
         walk.note(step, "wait", pause.why, profile, channel)
         walk.at = pause.until
+    brake = NO_BRAKE if around.critical else around.brakes.get(channel, NO_BRAKE)
+    held = over(brake, around.spent.get(target.channel_id, Spent()), segments_to(target, body))
+    if held is not None and pause is None:
+        walk.note(step, "fail", f"held: channel {target.channel_id} had {held}", profile, channel)
+        return StepState.HELD
     others = len(resolution.targets) - 1
     fallback = f"; {others} more to fall back on" if others else ""
     walk.note(step, "send", f"{_origin(target.route_id)}, channel {target.channel_id}{fallback}", profile, channel)

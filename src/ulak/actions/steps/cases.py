@@ -7,16 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ulak.actions import decide
-from ulak.actions.brakes import Spent, hour_of
 from ulak.actions.decide import Resolution
 from ulak.actions.directory.resolution import Ask, find_targets
 from ulak.actions.model import ActionRun, ActionStep, PlanStep, StepTarget
 from ulak.actions.plans.book import PlanBook
 from ulak.actions.records import read_runs, read_steps, read_targets, tried_by
-from ulak.spine.query import Queries
 from ulak.spine.store import Store, Tx
-
-sql = Queries("ulak.actions")
 
 MAX_TOGETHER = 500
 
@@ -38,7 +34,6 @@ class Case(NamedTuple):
     row: ActionStep
     target: StepTarget | None
     resolution: Resolution
-    spent: Spent
 
 
 class Cases:
@@ -99,13 +94,13 @@ def load_cases(tx: Tx, wanted: list[Wanted], book: PlanBook) -> list[Case | None
             continue
         run, step, row = found
         if place not in asks:
-            cases.append(Case(run, step, row, targets[one.channel or 0], Resolution(), Spent()))
+            cases.append(Case(run, step, row, targets[one.channel or 0], Resolution()))
             continue
         profiles, options = resolved.get(asks[place], (0, []))
         here = {row.channel_id} if one.again and row.channel_id is not None else set()
         resolution = decide.resolve(step, profiles, options, tried_by(row) | here)
-        cases.append(Case(run, step, row, next(iter(resolution.targets), None), resolution, Spent()))
-    return _with_spent(tx, cases)
+        cases.append(Case(run, step, row, next(iter(resolution.targets), None), resolution))
+    return cases
 
 
 def _is_usable(targets: dict[int, StepTarget], wanted: Wanted) -> bool:
@@ -122,15 +117,3 @@ def _step_of(
         return None
     step = book.version(tx, run.plan_id, run.plan_version).step(wanted.step_order)
     return None if step is None else (run, step, row)
-
-
-def _with_spent(tx: Tx, cases: list[Case | None]) -> list[Case | None]:
-    channels = sorted({case.target.channel_id for case in cases if case is not None and case.target is not None})
-    if not channels:
-        return cases
-    rows = tx.rows(sql.read_spent, channels=channels, hour=hour_of(tx.now))
-    spent = {channel: Spent(messages, segments) for channel, messages, segments in rows}
-    return [
-        case._replace(spent=spent.get(case.target.channel_id, Spent())) if case is not None and case.target else case
-        for case in cases
-    ]

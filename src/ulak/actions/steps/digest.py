@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ulak.actions.brakes import Brakes
 from ulak.actions.decide import Limits, StepFailure, delay_seconds
 from ulak.actions.model import ActionStep, StepTarget
 from ulak.actions.plans.render import Renderer, Unreadable, Words
@@ -44,6 +45,7 @@ class Digests:
         ends: StepEnds,
         renderer: Renderer,
         delivery: Delivery,
+        brakes: Brakes,
         limits: Callable[[str], Limits],
         acknowledge_url: Callable[[int], str],
     ) -> None:
@@ -52,6 +54,7 @@ class Digests:
         self._ends = ends
         self._renderer = renderer
         self._delivery = delivery
+        self._brakes = brakes
         self._limits = limits
         self._acknowledge_url = acknowledge_url
 
@@ -80,28 +83,24 @@ class Digests:
     ) -> Outcome:
         limits, retries = self._limits(target.channel_type), max(job.attempt - 1 - job.crashes, 0)
         metadata = {"merged": len(ready), "action_plan_ids": sorted({case.run.plan_id for case, _ in ready})}
-        answer = await self._delivery.hand_over(job, target, merge([words for _, words in ready]), metadata, limits)
+        words = merge([words for _, words in ready])
+        held = None if retries else await self._brakes.count(target, words.body, passes=False)
+        if held is not None:
+            return self._alone(job, cases, held)  # where each is held
+        answer = await self._delivery.hand_over(job, target, words, metadata, limits)
         if isinstance(answer, StepFailure):
             if answer.retryable and retries < limits.retries:
                 raise as_error(answer, delay_seconds(retries, answer.retry_after_seconds))
             return self._alone(job, cases, f"the merged message failed with {answer.code}")
-        sent = [self._sent(job, case, target, answer, len(ready), place) for place, (case, _) in enumerate(ready)]
+        sent = [self._sent(job, case, target, answer, len(ready)) for case, _ in ready]
         done = {(end.run, end.step_order) for end in sent}
         rest = [case for case in cases if (case.run.id, case.step.step_order) not in done]
         return Done(then=(self._ends.end_many, [*sent, *(_hop(job, case, "on its own") for case in rest)]))
 
-    def _sent(self, job: Job, case: Case, target: StepTarget, name: str, number: int, place: int) -> StepEnd:
+    def _sent(self, job: Job, case: Case, target: StepTarget, name: str, number: int) -> StepEnd:
         why = f"merged with {number - 1} others after quiet hours" if number > 1 else "sent after quiet hours"
-        return StepEnd(
-            case.run.id,
-            case.step.step_order,
-            job.id,
-            "sent",
-            why,
-            target=target,
-            provider_message_id=name,
-            uncounted=place > 0,
-        )
+        run, order = case.run.id, case.step.step_order
+        return StepEnd(run, order, job.id, "sent", why, target=target, provider_message_id=name)
 
     def _alone(self, job: Job, cases: Sequence[Case], why: str) -> Done:
         return Done(then=(self._ends.end_many, [_hop(job, case, f"{why}; each on its own") for case in cases]))

@@ -6,14 +6,12 @@ Merged: however many steps end in a commit, the number of statements is the same
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from ulak import codec
 from ulak.actions import decide
-from ulak.actions.brakes import hour_of
 from ulak.actions.decide import StepFailure
 from ulak.actions.model import (
     ROOM,
@@ -67,11 +65,9 @@ class StepEnd:
     retry_count: int = 0
     provider_message_id: str | None = None
     process_ms: int = 0
-    segments: int = 0
     subject: str | None = None
     body: str = ""
     until: int | None = None
-    uncounted: bool = False  # part of a message that is counted already
 
 
 @dataclass(slots=True)
@@ -85,8 +81,6 @@ class Batch:
     starts: list[Start] = field(default_factory=list)
     timers: list[tuple[ActionStep, float]] = field(default_factory=list)
     deferred: list[tuple[ActionStep, StepTarget]] = field(default_factory=list)
-    spent: Counter[int] = field(default_factory=Counter)
-    segments: Counter[int] = field(default_factory=Counter)
     gone: set[int] = field(default_factory=set)
     digests: dict[tuple[int, int], int] = field(default_factory=dict)
 
@@ -121,7 +115,8 @@ class StepEnds:
         note(row, tx.now, end.what, end.why)
         if end.target is not None:
             _aim(row, end.target)
-            self._count(batch, end)
+            if end.failure is not None and end.failure.gone:
+                batch.gone.add(end.target.channel_id)
         if end.what in ("next", "hop", "deferred"):
             self._move_on(batch, run, step, row, end)
             return
@@ -131,14 +126,6 @@ class StepEnds:
             batch.timers.append((row, step.receipt_seconds))
             return
         self.conclude(tx, batch, run, step, row, end)
-
-    def _count(self, batch: Batch, end: StepEnd) -> None:
-        assert end.target is not None
-        if end.what == "sent" and not end.uncounted:
-            batch.spent[end.target.channel_id] += 1
-            batch.segments[end.target.channel_id] += end.segments
-        if end.failure is not None and end.failure.gone:
-            batch.gone.add(end.target.channel_id)
 
     def _move_on(self, batch: Batch, run: ActionRun, step: PlanStep, row: ActionStep, end: StepEnd) -> None:
         if end.what == "next" and row.channel_id is not None:
@@ -203,10 +190,6 @@ class StepEnds:
         save_steps(tx, batch.changed.values())
         if batch.ended:
             end_runs(tx, list(batch.ended.values()))
-        if batch.spent:
-            hour = hour_of(tx.now)
-            rows = [(one, hour, number, batch.segments[one]) for one, number in sorted(batch.spent.items())]
-            tx.insert_rows(sql.add_spent, rows)
         if batch.gone:
             self._starter.forget()
             fail_channels(tx, batch.gone)

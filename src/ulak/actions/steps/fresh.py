@@ -1,14 +1,11 @@
 """What this process has just committed about a step, for the job that it is about to run: a read less for each.
 
-Only a step whose target was resolved in that commit is remembered, and not where brakes count messages. A change of the
-directory forgets all, and a run that is stopped is forgotten; where other processes change them too, a moment does.
+Only a step whose target was resolved in that commit is remembered. A change of the directory forgets all, and a run
+that is stopped is forgotten; where other processes change them too, a moment does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from ulak.actions.brakes import Spent
 from ulak.actions.decide import Resolution
 from ulak.actions.model import ActionRun, ActionStep, PlanStep, StepTarget
 from ulak.actions.steps.cases import Case
@@ -19,18 +16,15 @@ MAX_AGE_MILLIS = 60_000
 
 
 class FreshCases:
-    def __init__(self, braked: Collection[str] = ()) -> None:
-        self._braked = frozenset(braked)
+    def __init__(self) -> None:
         self._known: dict[int, tuple[int, Case]] = {}
         self._stopped: dict[int, None] = {}
 
     def put(self, job: int, now: int, run: ActionRun, step: PlanStep, row: ActionStep, target: StepTarget) -> None:
         """Called inside a unit: if that is undone, nobody ever asks for this job."""
-        if target.channel_type in self._braked:
-            return
         if len(self._known) >= MAX_REMEMBERED:
             self._known.clear()
-        self._known[job] = (now, Case(run, step, row, target, Resolution(), Spent()))
+        self._known[job] = (now, Case(run, step, row, target, Resolution()))
 
     def take(self, job: int, now: int, *, shared: bool) -> Case | None:
         made_at, case = self._known.pop(job, (0, None))
