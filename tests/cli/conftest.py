@@ -37,6 +37,6 @@ def ulak():
         result = CliRunner().invoke(app, list(words), input=stdin, env=env)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
-        return json.loads(result.output) if "--json" in words else result.output
+        return json.loads(result.stdout) if "--json" in words else result.stdout
 
     return run

@@ -177,11 +177,27 @@ def test_a_lost_store_ends_the_process_with_a_reason(folder):
         assert "Traceback" not in process.text
 
 
-def test_the_demo_greets_and_shows_a_line_that_works(folder):
+def test_the_greeting_fits_a_terminal_and_its_line_works(folder):
+    with server(folder) as process:
+        lines = process.text.splitlines()
+        greeting = lines[next(number for number, line in enumerate(lines) if "Ulak serves" in line) :]
+        assert max(map(len, greeting)) <= 80
+        shown = "\n".join(greeting).partition("Try:\n")[2].partition("\nIs it well?")[0]
+        address, _, body = shown.partition(" -d ")
+        assert address.split()[:2] == ["curl", "-s"]
+        answer = post(process, address.split()[-1].removeprefix(process.address), json.loads(body.strip("'")))
+        assert answer["status"] == "ACCEPTED"
+
+
+def test_the_demo_greets_and_shows_commands_that_work(folder):
     with server(folder, "--demo") as process:
         identifier = post(process, "/api/jobs", {"kind": "demo.greet", "payload": {"name": "Ayşe"}})["id"]
         assert follow(process, identifier, "done")
-        (line,) = [line for line in process.said if line.startswith("Try:")]
-        path, body = line.split(" -d ")[0].split()[-1], line.split(" -d ")[1].strip().strip("'")
-        assert post(process, path.removeprefix(process.address), json.loads(body))["status"] == "ACCEPTED"
+        assert "paused" in command(folder, "kinds", "pause", "notify.email").stdout
+        assert "runs" in command(folder, "kinds", "resume", "notify.email").stdout
+        assert command(folder, "status").returncode == 0
         assert process.stop() == 0
+    assert "everything in it is simulated" in process.text
+    assert f"{process.address}/console/" in process.text
+    assert f"kill -9 {process.pid}" in process.text
+    assert max(map(len, process.text.splitlines())) <= 80

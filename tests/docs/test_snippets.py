@@ -45,9 +45,7 @@ async def run(page: Path) -> None:
             Path(file[1]).write_text(found[2], encoding="utf-8")
         above = "\n" * text.count("\n", 0, found.start(2))  # so that a traceback names the page's own line
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        code = compile(
-            above + found[2], str(page), "exec", flags=flags, dont_inherit=True
-        )  # annotations are as written
+        code = compile(above + found[2], str(page), "exec", flags=flags, dont_inherit=True)
         answer = eval(code, names)
         if inspect.isawaitable(answer):
             await answer

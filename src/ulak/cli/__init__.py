@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -41,9 +42,22 @@ def _root(
     """Carries a change to whoever must act on it, and can prove what happened."""
 
 
+def command() -> Callable[[], Any]:
+    """The whole tree of commands. A flag takes no value, so its help shows no type."""
+    whole = typer.main.get_command(app)
+    waiting: list[Any] = [whole]
+    while waiting:
+        one = waiting.pop()
+        waiting += getattr(one, "commands", {}).values()
+        for option in [*one.params, one.get_help_option(typer.Context(one))]:
+            if getattr(option, "is_flag", False):
+                option.metavar = ""
+    return whole
+
+
 def main() -> None:
     try:
-        app()
+        command()()
     except Error as error:
         typer.echo(f"ulak: {mask_text(str(error))}", err=True)
         sys.exit(1)

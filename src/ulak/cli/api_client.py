@@ -16,7 +16,7 @@ import msgspec
 from ulak import errors
 from ulak.access.keys import make_key
 from ulak.app import Ulak
-from ulak.cli.running_server import file_of, find_beside
+from ulak.cli.running_server import elsewhere, file_of, find_beside
 from ulak.cli.schema import require_store
 from ulak.http.app import Door, build_app
 from ulak.http.failure import TABLE
@@ -93,7 +93,7 @@ async def open_desk(
             yield OpenDesk(carry, place, is_served=True)
         return
     if not may_make and (database := file_of(settings.store)) is not None:
-        require_store(database)
+        require_store(database, elsewhere(settings.store))
     async with _in_process(settings, works) as carry:
         yield OpenDesk(carry, mask_url(settings.store), is_served=False)
 

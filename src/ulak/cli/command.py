@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from ulak.cli import logs
 from ulak.cli.option import Assignments, ConfigFile, load_settings
+from ulak.cli.running_server import elsewhere
+from ulak.cli.table import table as table  # noqa: PLC0414 - commands take it from here
 from ulak.errors import Error, Invalid
 from ulak.settings import Settings
 
@@ -74,8 +74,13 @@ def asks(
         def run(*, as_json: bool, config: Any, assignments: Any, **given: Any) -> None:
             settings = load_settings(config, assignments).settings
             logs.set_up_quietly(settings.log)
-            answer, show = asyncio.run(_ask(settings, call, given, may_make=may_make, works=works))
-            typer.echo(msgspec.json.format(msgspec.json.encode(answer)).decode()) if as_json else show()
+            (answer, show), note = asyncio.run(_ask(settings, call, given, may_make=may_make, works=works))
+            if as_json:
+                typer.echo(msgspec.json.format(msgspec.json.encode(answer)).decode())
+                return
+            show()
+            if note:
+                typer.echo(note, err=True)
 
         shared = [
             inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
@@ -98,30 +103,17 @@ async def _ask(
     *,
     may_make: bool,
     works: Sequence[str],
-) -> Shown:
+) -> tuple[Shown, str]:
     from ulak.cli.api_client import open_desk  # the HTTP stack takes a while to load
 
     async with open_desk(settings, may_make=may_make, works=works) as desk:
-        return await call(desk, **given)
+        return await call(desk, **given), "" if desk.is_served else _note(desk.place, settings.store)
 
 
-def table(rows: list[dict[str, Any]], *columns: str) -> Callable[[], None]:
-    """Prints the named fields of each row. In a pipe nothing is folded, so that `grep` sees whole lines."""
-
-    def show() -> None:
-        drawn = Table(*columns, box=None, pad_edge=False)
-        for row in rows:
-            drawn.add_row(*(_cell(row.get(column)) for column in columns))
-        console = Console()
-        (console if console.is_terminal else Console(width=400)).print(drawn, markup=False)
-
-    return show
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def _note(place: str, store: str) -> str:
+    """Which store was read: it may not be the one that was meant."""
+    hint = elsewhere(store)
+    return f"({place}; no server works on it{'.' if hint else ''}{hint})"
 
 
 def lines(*texts: str) -> Callable[[], None]:

@@ -81,8 +81,8 @@ def find_ulak(name: str | None, config: Path | None, assignments: list[str] | No
     """The user's own Ulak, or one with the settings that were given."""
     assignments = [*(assignments or []), *(DEMO if demo else ())]
     if name is None:
-        settings = load_settings(config, assignments).settings
-        return Ulak(settings=with_story(settings) if demo else settings)
+        loaded = load_settings(config, assignments)
+        return Ulak(settings=_quiet_story(loaded) if demo else loaded.settings)
     found = _load(name)
     if isinstance(found, Ulak):
         if config is not None or assignments:
@@ -103,6 +103,14 @@ def find_ulak(name: str | None, config: Path | None, assignments: list[str] | No
             "make the Ulak with them, as in Ulak(settings=settings)"
         )
     return made
+
+
+def _quiet_story(loaded: LoadedSettings) -> Settings:
+    """The greeting stays in sight: unless somebody asks for more, only warnings are logged below it."""
+    settings = with_story(loaded.settings)
+    if loaded.origin("log.level") != "default":
+        return settings
+    return settings.model_copy(update={"log": settings.log.model_copy(update={"level": "warning"})})
 
 
 def _check_store(name: str, ulak: Ulak, loaded: LoadedSettings) -> None:
@@ -179,11 +187,6 @@ def add_demo(ulak: Ulak) -> None:
         name = job.payload.get("name", "world") if isinstance(job.payload, dict) else "world"
         log.info("greeted", job=job.id)
         return f"Hello, {name}!"
-
-    @ulak.handles("demo.company_changed")
-    async def note_company(job: Job) -> None:
-        """A change of the list starts something: here a message to whoever follows that company."""
-        await ulak.notify.send("IN_APP", "accounting", f"A company changed: {job.payload}"[:500])
 
 
 async def _live(ulak: Ulak, until: Until) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ulak.errors import Conflict
+from ulak.errors import Conflict, Misconfigured
 from ulak.stores.sqlite.file_lock import holder
 
 _FILE = "sqlite:///"
@@ -59,6 +59,21 @@ def announced(store: str, address: str, token: str) -> Iterator[None]:
         yield
     finally:
         door.unlink(missing_ok=True)
+
+
+def elsewhere(store: str) -> str:
+    """A hint when processes work on other stores in this folder or beside the store; nothing otherwise."""
+    meant = file_of(store)
+    folders = {Path.cwd().resolve()} | (set() if meant is None else {meant.parent.resolve()})
+    found = []
+    for lock in sorted(lock for folder in folders for lock in folder.glob("*.lock")):
+        database = lock.with_suffix("")
+        if (meant is None or database != meant.resolve()) and database.is_file():
+            with contextlib.suppress(OSError, Misconfigured):  # another program's lock, or another user's
+                if (held_by := holder(lock)) is not None and held_by.startswith("pid "):
+                    shown = database.name if database.parent == Path.cwd().resolve() else str(database)
+                    found.append(f" Meanwhile {held_by} works on {shown}: --set store=sqlite:///{shown}")
+    return "".join(found[:3])
 
 
 def find_beside(store: str) -> Beside | None:

@@ -22,7 +22,7 @@ from ulak.stores.sqlite.reader import keep_off_foreign, open_reader
 from ulak.stores.sqlite.session import open_writer, opening
 
 
-def require_store(database: Path) -> None:
+def require_store(database: Path, hint: str = "") -> None:
     """For commands that make none: a store that is not there is a wrong address more often than a new beginning."""
     try:
         found = database.stat()
@@ -31,7 +31,8 @@ def require_store(database: Path) -> None:
     except OSError:  # whoever opens it is about to say why
         return
     if found is None or (stat.S_ISREG(found.st_mode) and not found.st_size):
-        raise NotFound(f"no store at {database}; check the setting store, or start ulak serve, which makes it")
+        advice = "check the setting store, or start ulak serve, which makes it"
+        raise NotFound(f"no store at {database}; {advice}{'.' if hint else ''}{hint}")
 
 
 def migrate_store(settings: Settings) -> list[Migration]:

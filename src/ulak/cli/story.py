@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from itertools import chain, repeat
 from pathlib import Path
 
 import structlog
 
+from ulak.actions.model import RecipientProfile
 from ulak.app import Ulak
+from ulak.cli.story_provider import DARK_SECONDS, LIT_SECONDS, Provider
 from ulak.compute import Task, TaskType
 from ulak.errors import Error
 from ulak.settings import Settings
 from ulak.settings.changes import ListSource, Rule
+from ulak.spine.job import Job
 
 log = structlog.get_logger("ulak.demo")
 
@@ -22,8 +26,11 @@ HELPERS = ("Ahmet", "Berat", "Ceren", "Deniz", "Elif", "Ferit", "Gizem", "Hakan"
 SILENT = frozenset({"Ferit", "Jale"})
 TOWN = (40.9900, 29.0290)
 NEEDS = ("groceries", "pharmacy", "a walk", "a lift", "a broken lamp")
-PLAN = "Water leak (simulated)"
-DARK = "http://127.0.0.1:9/hooks/turna"  # nobody listens there: a provider that is dark
+LEAK, MOVE = "Water leak (simulated)", "A company changed (simulated)"
+ON_CALL = "On call (simulated)"
+COMPANY_CHANGED = "demo.company_changed"
+LIST_SECONDS = 60.0
+FIRST_CHANGE_SECONDS = 10.0  # so that whoever has just come sees one
 SCRIPT = '''"""Counts primes, so that there is something to run."""
 
 
@@ -43,7 +50,7 @@ def with_story(settings: Settings) -> Settings:
         key="vkn",
         fields={"title": "title", "city": "city"},
     )
-    rule = Rule(feed=FEED, change="modified", kind="demo.company_changed")
+    rule = Rule(feed=FEED, change="modified", kind=COMPANY_CHANGED)
     changes = settings.changes.model_copy(
         update={"registry": (*settings.changes.registry, source), "rule": (*settings.changes.rule, rule)}
     )
@@ -58,125 +65,195 @@ def with_story(settings: Settings) -> Settings:
 
 
 class Story:
-    """Every scene repeats at its own pace; one that fails is logged and tried at its next time."""
+    """Every scene repeats at its own pace, by a seed of its own; one that fails is logged and tried at its next time.
+
+    Started again on the same store, the story goes on: what it made before is found by its name.
+    """
 
     def __init__(self, ulak: Ulak) -> None:
         self._ulak = ulak
-        self._random = random.Random(7)
         self._folder = Path(ulak.settings.changes.folder).absolute() / "demo"
-        self._plan = 0
-        self._scenes = 0
+        self._provider = Provider()
+        self._chances: dict[str, random.Random] = {}
+        self._leak = self._move = 0
+        self._published = 0
+
+    def declare(self) -> None:
+        """Before the Ulak is opened: a change of the list starts a plan."""
+        self._ulak.handles(COMPANY_CHANGED)(self._start_plan)
 
     async def run(self) -> None:
+        try:
+            await self._tell()
+        except Exception:
+            log.exception("story_ended")
+
+    async def _tell(self) -> None:
         await self._prepare()
         scenes: tuple[tuple[float, Callable[[], Awaitable[None]]], ...] = (
-            (20, self._publish_list),
             (2, self._send_message),
             (3, self._ask_for_help),
             (1, self._answer_offers),
             (5, self._trip_sensor),
             (6, self._run_script),
-            (8, self._meet_the_dark),
+            (2, self._call_provider),
         )
-        await asyncio.gather(*(self._repeat(seconds, scene) for seconds, scene in scenes))
+        try:
+            await asyncio.gather(
+                self._publish_lists(), self._darken(), *(self._repeat(seconds, scene) for seconds, scene in scenes)
+            )
+        finally:
+            self._provider.close()
 
     async def _repeat(self, seconds: float, scene: Callable[[], Awaitable[None]]) -> None:
         while True:
-            try:
-                await scene()
-            except Error as error:
-                log.info("scene_failed", scene=scene.__name__, error=str(error))
-            await self._ulak.clock.wait(asyncio.Event(), seconds)
+            await self._try(scene)
+            await self._pause(seconds)
+
+    async def _try(self, scene: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await scene()
+        except Error as error:
+            log.info("scene_failed", scene=scene.__name__, error=str(error))
+
+    async def _pause(self, seconds: float) -> None:
+        await self._ulak.clock.wait(asyncio.Event(), seconds)
+
+    def _chance(self, scene: str) -> random.Random:
+        """Scenes run side by side: with one seed for all, what one draws would depend on when the others do."""
+        return self._chances.setdefault(scene, random.Random(f"{scene} 7"))
+
+    # The town
 
     async def _prepare(self) -> None:
+        await asyncio.to_thread(self._write_script)
+        await self._provider.open(self._ulak.settings.http.port + 1 if self._ulak.settings.http.port else 0)
+        for name in HELPERS:
+            latitude, longitude = self._somewhere("helpers")
+            await self._ulak.dispatch.put_helper(
+                name.lower(), name=f"{name} (simulated)", latitude=latitude, longitude=longitude
+            )
+        on_call = await self._make_on_call()
+        self._leak = await self._make_plan(LEAK, "Water in {{ variables.room }}", on_call)
+        self._move = await self._make_plan(MOVE, "Company {{ variables.company }} changed its title", on_call)
+
+    def _write_script(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         (self._folder / "primes.py").write_text(SCRIPT, encoding="utf-8")
-        for name in HELPERS:
-            latitude, longitude = self._somewhere()
-            await self._ulak.dispatch.put_helper(name.lower(), name=name, latitude=latitude, longitude=longitude)
-        self._plan = await self._make_plan()
 
-    async def _make_plan(self) -> int:
-        actions = self._ulak.actions
-        for head, known in await actions.plans.list():
-            if known.name == PLAN:
-                return head.id
-        steps = [
-            {"step_order": 1, "channel_type": "push", "body": "Water in {{ variables.room }}"},
-            {
-                "step_order": 2,
-                "channel_type": "email",
-                "subject": "Leak",
-                "body": "Sensor {{ variables.room }} is wet.",
-            },
-            {"step_order": 3, "channel_type": "audit", "body": "told about {{ variables.room }}"},
-        ]
-        plan, _ = await actions.plans.create({"name": PLAN, "critical": True, "steps": steps})
-        profile = await actions.directory.create_profile({"name": "On call", "status": True, "priority": 1})
+    async def _make_on_call(self) -> int:
+        directory = self._ulak.actions.directory
+        known = [one.id for one in await directory.profiles() if one.name == ON_CALL]
+        profile = known[0] if known else (await self._new_profile()).id
+        present = {one.channel_type for one in await directory.channels(profile_id=profile)}
         for channel_type, target in (("push", "demo-device-token-0001"), ("email", "oncall@example.com")):
-            channel = await actions.directory.create_channel(
-                {"profile_id": profile.id, "channel_type": channel_type, "target": target}
-            )
-            await actions.directory.trust(channel.id)
-        for order in (1, 2):
-            await actions.directory.create_route(
-                {"action_plan_id": plan.id, "step_order": order, "recipient_profile_id": profile.id}
-            )
-        return plan.id
+            if channel_type not in present:
+                channel = await directory.create_channel(
+                    {"profile_id": profile, "channel_type": channel_type, "target": target}
+                )
+                await directory.trust(channel.id)
+        return profile
 
-    def _somewhere(self) -> tuple[float, float]:
-        return TOWN[0] + self._random.uniform(-0.006, 0.006), TOWN[1] + self._random.uniform(-0.008, 0.008)
+    async def _new_profile(self) -> RecipientProfile:
+        return await self._ulak.actions.directory.create_profile({"name": ON_CALL, "status": True, "priority": 1})
+
+    async def _make_plan(self, name: str, says: str, on_call: int) -> int:
+        actions = self._ulak.actions
+        known = [head.id for head, plan in await actions.plans.list() if plan.name == name]
+        steps = [
+            {"step_order": 1, "channel_type": "push", "body": says},
+            {"step_order": 2, "channel_type": "email", "subject": name, "body": f"{says}."},
+            {"step_order": 3, "channel_type": "audit", "body": says},
+        ]
+        if known:
+            identifier = known[0]
+        else:
+            head, _ = await actions.plans.create({"name": name, "critical": True, "steps": steps})
+            identifier = head.id
+        routed = {route.step_order for route in await actions.directory.routes(action_plan_id=identifier)}
+        for order in {1, 2} - routed:
+            await actions.directory.create_route(
+                {"action_plan_id": identifier, "step_order": order, "recipient_profile_id": on_call}
+            )
+        return identifier
+
+    def _somewhere(self, scene: str) -> tuple[float, float]:
+        chance = self._chance(scene)
+        return TOWN[0] + chance.uniform(-0.006, 0.006), TOWN[1] + chance.uniform(-0.008, 0.008)
 
     # Scenes
 
+    async def _publish_lists(self) -> None:
+        """A company list is published again and again, with a few changes; the first soon after the start."""
+        for seconds in chain((FIRST_CHANGE_SECONDS,), repeat(LIST_SECONDS)):
+            await self._try(self._publish_list)
+            await self._pause(seconds)
+
     async def _publish_list(self) -> None:
-        """A company list is published again, with a few changes."""
-        self._scenes += 1
+        self._published += 1
         rows = [
-            f"{1_000_000_000 + number},Company {number}{' A.Ş.' if number % 50 == self._scenes % 50 else ''},Istanbul"
-            for number in range(COMPANIES + self._scenes % 5)
+            f"{1_000_000_000 + number},{self._title(number)},Istanbul"
+            for number in range(COMPANIES + self._published % 5)
         ]
-        (self._folder / "companies.csv").write_text("\n".join(["vkn,title,city", *rows]) + "\n", encoding="utf-8")
+        text = "\n".join(["vkn,title,city", *rows]) + "\n"
+        await asyncio.to_thread((self._folder / "companies.csv").write_text, text, encoding="utf-8")
         await self._ulak.changes.start(FEED)
+
+    def _title(self, number: int) -> str:
+        return f"Company {number}{' A.Ş.' if number % 50 == self._published % 50 else ''} (simulated)"
+
+    async def _start_plan(self, job: Job) -> None:
+        """A company of the list has changed: whoever is on call is told, once per change."""
+        company = job.payload.get("identifier") if isinstance(job.payload, dict) else None
+        await self._ulak.actions.request(self._move, f"demo-company-{job.id}", variables={"company": company or "?"})
 
     async def _send_message(self) -> None:
         people = (("IN_APP", "ayse"), ("EMAIL", "ayse@example.com"), ("SMS", "+905551112233"))
-        kind, recipient = self._random.choice(people)
-        await self._ulak.notify.send(kind, recipient, "Merhaba Ayşe", subject="Ulak")
+        kind, recipient = self._chance("messages").choice(people)
+        await self._ulak.notify.send(kind, recipient, "Merhaba Ayşe (simulated)", subject="Ulak")
 
     async def _ask_for_help(self) -> None:
-        latitude, longitude = self._somewhere()
+        latitude, longitude = self._somewhere("tasks")
         await self._ulak.dispatch.open(
             requesterId="ayse",
-            category=self._random.choice(NEEDS),
+            category=self._chance("tasks").choice(NEEDS),
             latitude=latitude,
             longitude=longitude,
             deadlineSeconds=20,
         )
 
     async def _answer_offers(self) -> None:
-        """Neighbours accept, refuse or keep silent; who was assigned is done after a while."""
+        """Neighbours accept, refuse or keep silent; a helper who was assigned is done after a while."""
+        chance = self._chance("answers")
         for name in HELPERS:
             helper = name.lower()
             for offer in () if name in SILENT else await self._ulak.dispatch.offers(helper):
-                answer = self._random.random()
+                answer = chance.random()
                 if answer < 0.3:
                     await self._ulak.dispatch.accept(offer.task, helper)
                 elif answer < 0.5:
                     await self._ulak.dispatch.reject(offer.task, helper)
         for view in await self._ulak.dispatch.tasks(status="ASSIGNED"):
-            if view.helper is not None and self._random.random() < 0.15:
+            if view.helper is not None and chance.random() < 0.15:
                 await self._ulak.dispatch.complete(view.task.id, view.helper)
 
     async def _trip_sensor(self) -> None:
-        room = self._random.choice(["kitchen", "cellar", "roof"])
+        room = self._chance("sensor").choice(["kitchen", "cellar", "roof"])
         await self._ulak.actions.request(
-            self._plan, f"demo-{self._ulak.clock.now()}", device_id="400000011D081B70", variables={"room": room}
+            self._leak, f"demo-{self._ulak.clock.now()}", device_id="400000011D081B70", variables={"room": room}
         )
 
     async def _run_script(self) -> None:
-        most = self._random.randint(2_000, 40_000)
+        most = self._chance("scripts").randint(2_000, 40_000)
         await self._ulak.compute.submit(Task.create("primes.py", {"most": most}, TaskType.CPU_BOUND))
 
-    async def _meet_the_dark(self) -> None:
-        await self._ulak.notify.send("WEBHOOK", DARK, "Nobody is there.")
+    async def _call_provider(self) -> None:
+        await self._ulak.notify.send("WEBHOOK", self._provider.url, "A message for a provider (simulated)")
+
+    async def _darken(self) -> None:
+        """The provider goes dark and comes back: its messages wait meanwhile, and those of others do not."""
+        while True:
+            await self._pause(LIT_SECONDS if self._published > 2 else FIRST_CHANGE_SECONDS)
+            self._provider.is_dark = True
+            await self._pause(DARK_SECONDS)
+            self._provider.is_dark = False

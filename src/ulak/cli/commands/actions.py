@@ -102,7 +102,9 @@ async def runs(
 ) -> Shown:
     """Runs, newest first."""
     page = await desk.ask("GET", "/api/actions/runs", {"state": state, "after": after, "limit": limit})
-    return page, table(page["items"], *RUN_COLUMNS)
+    return page, table(
+        page["items"], *RUN_COLUMNS, empty="No runs fit. Ask for one: ulak actions request PLAN REQUEST_ID"
+    )
 
 
 @asks(actions)
@@ -271,7 +273,9 @@ async def import_plans(desk: Desk, file: Annotated[Path, typer.Argument(metavar=
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid(f"{file} can't be read as text: {error}") from None
     page = await desk.ask("POST", "/api/actions/plans/import", body=text)
-    return page, table(page["items"], "id", "version", "name")
+    return page, table(
+        page["items"], "id", "version", "name", empty="No plans. Bring some: ulak actions plans import FILE.yaml"
+    )
 
 
 @asks(plans, "export")
@@ -322,14 +326,18 @@ async def list_dead(
     """Dead letters, oldest first."""
     query = {"error_code": error_code, "reason": reason, "after": after, "limit": limit}
     page = await desk.ask("GET", "/api/actions/dead-letters", query)
-    return page, table(page["items"], *DEAD_COLUMNS)
+    return page, table(
+        page["items"], *DEAD_COLUMNS, empty="No dead letters. A step is here when nobody could be reached with it."
+    )
 
 
 @asks(dead)
 async def causes(desk: Desk) -> Shown:
     """Dead letters by cause, the most frequent first."""
     page = await desk.ask("GET", "/api/actions/dead-letters/causes")
-    return page, table(page["items"], "number", "error_code", "reason", "channel_type", "example")
+    return page, table(
+        page["items"], "number", "error_code", "reason", "channel_type", "example", empty="No dead letters."
+    )
 
 
 @asks(dead)

@@ -27,7 +27,16 @@ async def list_(
     """Lines of the audit log, newest first."""
     wanted = {"who": who, "verb": verb, "object": object_, "after": after, "limit": limit}
     page = await desk.ask("GET", "/api/audit", {name: value for name, value in wanted.items() if value is not None})
-    return page, table(page["items"], "seq", "at", "who", "verb", "object", "detail")
+    return page, table(
+        page["items"],
+        "seq",
+        "at",
+        "who",
+        "verb",
+        "object",
+        "detail",
+        empty="No lines. Whoever pauses a kind or changes a plan leaves one.",
+    )
 
 
 @asks(audit)

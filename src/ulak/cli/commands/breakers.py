@@ -10,6 +10,7 @@ from ulak.cli.command import Desk, Shown, asks, lines, table
 from ulak.errors import Invalid
 
 ID_LETTERS = 16
+EMPTY = "No breaker is open. A destination is closed off after it has failed several times in a row."
 
 breakers = typer.Typer(help="Look at circuit breakers and reset them.", no_args_is_help=True)
 
@@ -22,7 +23,7 @@ def register(app: typer.Typer) -> None:
 async def list_(desk: Desk) -> Shown:
     """Breakers that are not closed."""
     answer = await desk.ask("GET", "/api/breakers")
-    return answer, table(answer["breakers"], "id", "destination", "state", "failures", "untilAt")
+    return answer, table(answer["breakers"], "id", "destination", "state", "failures", "untilAt", empty=EMPTY)
 
 
 @asks(breakers)

@@ -165,7 +165,15 @@ async def status(desk: Desk) -> Shown:
     """Every feed: how many records, up to when, and where its log stands."""
     found = await desk.ask("GET", "/api/v1/status")
     rows = [{"feed": name, **feed} for name, feed in found["feeds"].items()]
-    return found, table(rows, "feed", "count", "cursor", "until", "stateHash")
+    return found, table(
+        rows,
+        "feed",
+        "count",
+        "cursor",
+        "until",
+        "stateHash",
+        empty="No feeds. Name a list in the settings, [[changes.registry]].",
+    )
 
 
 @asks(changes, "list")
@@ -176,7 +184,15 @@ async def list_(
 ) -> Shown:
     """Syncs of a registry, newest first."""
     found = await desk.ask("GET", f"/api/changes/{segment(registry)}/syncs", {"limit": limit})
-    return found, table(found["items"], "syncId", "status", "verdict", "seconds", "error")
+    return found, table(
+        found["items"],
+        "syncId",
+        "status",
+        "verdict",
+        "seconds",
+        "error",
+        empty="No syncs yet. Begin one: ulak changes sync REGISTRY",
+    )
 
 
 @asks(changes)

@@ -19,6 +19,8 @@ from ulak.spine.units.dead_letters import ERROR_CLASSES
 dead = typer.Typer(help="Look at dead letters, mend them, send them again.", no_args_is_help=True)
 
 PAGE = 500
+COLUMNS = ("id", "kind", "attempt", "code", "cause", "settledAt", "errorClass", "payload")
+EMPTY = "No dead letters. A job is here when its last attempt has failed, or when it can never work."
 Kind = Annotated[str | None, typer.Option(help="Only this kind.")]
 ErrorClass = Annotated[str | None, typer.Option(help=f"Only of this class: {', '.join(ERROR_CLASSES)}.")]
 Contains = Annotated[str | None, typer.Option(help="Only with this text in the cause.")]
@@ -48,7 +50,7 @@ async def list_(
     """Dead letters, oldest first."""
     wanted = _filter(kind, error_class, contains, died_before, died_after, code)
     page = await desk.ask("GET", "/api/dead", {**wanted, "after": after, "limit": limit, "reveal": reveal})
-    return page, table(page["dead"], "id", "kind", "errorClass", "code", "attempt", "settledAt", "cause", "payload")
+    return page, table(page["dead"], *COLUMNS, empty=EMPTY)
 
 
 def _filter(

@@ -35,7 +35,7 @@ async def helpers(
 ) -> Shown:
     """Helpers, by id."""
     page = await desk.ask("GET", "/helpers", {"status": status, "bbox": bbox, "after": after, "limit": limit})
-    return page, table(page["items"], *HELPER_COLUMNS)
+    return page, table(page["items"], *HELPER_COLUMNS, empty="No helpers. PUT /helpers/ID adds one.")
 
 
 @asks(dispatch, "open", may_make=True)
@@ -83,7 +83,7 @@ async def list_(
     """Tasks, newest first."""
     query = {"status": status, "helperId": helper, "requesterId": requester, "after": after, "limit": limit}
     page = await desk.ask("GET", "/tasks", query)
-    return page, table(page["items"], *TASK_COLUMNS)
+    return page, table(page["items"], *TASK_COLUMNS, empty="No tasks fit. Open one: ulak dispatch open")
 
 
 @asks(dispatch)

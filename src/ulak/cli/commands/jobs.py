@@ -9,6 +9,7 @@ import typer
 
 from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
 from ulak.cli.commands.dead import send_again
+from ulak.cli.table import local
 from ulak.spine.units.records import STATUSES
 
 jobs = typer.Typer(help="Look at jobs and step in.", no_args_is_help=True)
@@ -33,7 +34,9 @@ async def list_(
 ) -> Shown:
     """Jobs, newest first, live and finished."""
     page = await desk.ask("GET", "/api/jobs", {"kind": kind, "status": status, "before": before, "limit": limit})
-    return page, table(page["jobs"], *COLUMNS)
+    return page, table(
+        page["jobs"], *COLUMNS, empty="No jobs fit. Enqueue one: POST /api/jobs, or ulak.enqueue in Python."
+    )
 
 
 @asks(jobs)
@@ -41,12 +44,14 @@ async def show(desk: Desk, identifier: JobId, reveal: Reveal = False) -> Shown:
     """One job with its timeline."""
     job = await desk.ask("GET", f"/api/jobs/{segment(identifier)}", {"reveal": reveal})
     facts = [f"{name}: {_text(value)}" for name, value in job.items() if name != "timeline" and value is not None]
-    steps = [f"  {one['at']}  {one['word']} ({one['attempt']})  {_text(one['detail'])}" for one in job["timeline"]]
+    steps = [
+        f"  {local(one['at'])}  {one['word']} ({one['attempt']})  {_text(one['detail'])}" for one in job["timeline"]
+    ]
     return job, lines(*facts, "timeline:", *steps)
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return local(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 @asks(jobs)

@@ -33,7 +33,9 @@ async def create(
 async def list_(desk: Desk) -> Shown:
     """All keys, revoked ones too."""
     answer = await desk.ask("GET", "/api/keys")
-    return answer, table(answer["keys"], "id", "name", "scopes", "madeAt", "revokedAt")
+    return answer, table(
+        answer["keys"], "id", "name", "scopes", "madeAt", "revokedAt", empty="No keys. Make one: ulak keys create NAME"
+    )
 
 
 @asks(keys)

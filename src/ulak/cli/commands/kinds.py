@@ -21,7 +21,16 @@ def register(app: typer.Typer) -> None:
 async def list_(desk: Desk) -> Shown:
     """Kinds that have a handler, unfinished jobs, or a control."""
     page = await desk.ask("GET", "/api/kinds")
-    return page, table(page["items"], "kind", "paused", "concurrency", "declared", "jobs", "oldestAt")
+    return page, table(
+        page["items"],
+        "kind",
+        "paused",
+        "concurrency",
+        "declared",
+        "jobs",
+        "oldestAt",
+        empty="No kinds. Declare a handler: @ulak.handles(kind).",
+    )
 
 
 @asks(kinds)

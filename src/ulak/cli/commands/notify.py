@@ -8,6 +8,7 @@ import msgspec
 import typer
 
 from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
+from ulak.cli.table import local
 from ulak.errors import Invalid
 
 notify = typer.Typer(help="Send notifications and see what became of them.", no_args_is_help=True)
@@ -17,6 +18,7 @@ endpoints = typer.Typer(
 notify.add_typer(endpoints, name="endpoints")
 
 COLUMNS = ("id", "notificationType", "status", "priority", "recipient", "attempts", "createdAt", "settledAt")
+EMPTY = "No notifications fit. Send one: ulak notify send IN_APP ayse Merhaba"
 Id = Annotated[str, typer.Argument(metavar="ID")]
 Url = Annotated[str, typer.Argument(metavar="URL")]
 Reveal = Annotated[bool, typer.Option("--reveal", help="Show recipients and texts as they are, not masked.")]
@@ -84,12 +86,14 @@ async def show(desk: Desk, identifier: Id, reveal: Reveal = False) -> Shown:
     """One notification with its attempts and timeline."""
     found = await desk.ask("GET", f"/api/notifications/{segment(identifier)}", {"reveal": reveal})
     facts = [f"{name}: {_text(value)}" for name, value in found.items() if name != "timeline" and value is not None]
-    steps = [f"  {one['at']}  {one['what']} ({one['attempt']})  {_text(one['detail'])}" for one in found["timeline"]]
+    steps = [
+        f"  {local(one['at'])}  {one['what']} ({one['attempt']})  {_text(one['detail'])}" for one in found["timeline"]
+    ]
     return found, lines(*facts, "timeline:", *steps)
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return local(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 @asks(notify, "list")
@@ -112,7 +116,7 @@ async def list_(
         "reveal": reveal,
     }
     page = await desk.ask("GET", "/api/notifications", query)
-    return page, table(page["items"], *COLUMNS)
+    return page, table(page["items"], *COLUMNS, empty=EMPTY)
 
 
 @asks(notify)
@@ -146,14 +150,29 @@ async def inbox(
     page = await desk.ask("GET", place, {"unread": unread, "limit": limit})
     if mark_read:
         await desk.ask("POST", f"{place}/read")
-    return page, table(page["items"], "id", "subject", "body", "createdAt", "readAt")
+    return page, table(
+        page["items"],
+        "id",
+        "subject",
+        "body",
+        "createdAt",
+        "readAt",
+        empty="The inbox is empty. IN_APP messages come here.",
+    )
 
 
 @asks(endpoints, "list")
 async def list_endpoints(desk: Desk, reveal: Reveal = False) -> Shown:
     """Known webhook endpoints."""
     found = await desk.ask("GET", "/api/webhook-endpoints", {"reveal": reveal})
-    return found, table(found, "url", "secrets", "disabledAt", "reason")
+    return found, table(
+        found,
+        "url",
+        "secrets",
+        "disabledAt",
+        "reason",
+        empty="No endpoints. Make one known: ulak notify endpoints register URL",
+    )
 
 
 @asks(endpoints, "register", may_make=True)
@@ -182,7 +201,16 @@ async def public_key(desk: Desk) -> Shown:
 async def attempts(desk: Desk, url: Url, limit: Annotated[int, typer.Option(min=1, max=500)] = 50) -> Shown:
     """What an endpoint was sent and what it answered, newest first."""
     found = await desk.ask("GET", "/api/webhook-endpoints/attempts", {"url": url, "limit": limit})
-    return found, table(found["items"], "id", "attempt", "at", "status", "milliseconds", "code")
+    return found, table(
+        found["items"],
+        "id",
+        "attempt",
+        "at",
+        "status",
+        "milliseconds",
+        "code",
+        empty="Nothing was sent there yet. Try: ulak notify endpoints test URL",
+    )
 
 
 @asks(endpoints)

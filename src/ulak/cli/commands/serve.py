@@ -41,7 +41,7 @@ def serve(
     from ulak.cli.process import run
     from ulak.cli.serving import serve_until
 
-    until = partial(serve_until, story=demo and app is None)
+    until = partial(serve_until, demo=demo and app is None)
     run(app, config, assignments, until, demo=demo, kinds=kinds)
 
 

@@ -10,13 +10,14 @@ from fastapi import APIRouter, Depends, Query
 
 from ulak.access.caller import Caller
 from ulak.app import Ulak
-from ulak.errors import Invalid
+from ulak.errors import Invalid, NotFound
 from ulak.http import prefer
 from ulak.http.caller import Needs
 from ulak.http.failure import camel
 from ulak.http.hot_routes import Endpoint, HotRoute, Receive, Routes, Scope, Send, decode, read_body, reply
 from ulak.http.known_kinds import KnownKinds
 from ulak.http.routes.view import (
+    AnyId,
     Cursor,
     Id,
     JobDetail,
@@ -144,10 +145,14 @@ def _router(ulak: Ulak) -> APIRouter:
         )
 
     @router.get("/{id}", summary="Show a job")
-    async def show_job(caller: May, id: Id, reveal: Reveal = False) -> JobDetail:  # noqa: A002
+    async def show_job(caller: May, id: AnyId, reveal: Reveal = False) -> JobDetail:  # noqa: A002
         """With its timeline. The payload is masked unless it may be revealed and is asked for."""
         shown = revealing(caller, reveal=reveal)
-        return job_detail(await ulak.jobs.get(number(id)), reveal=shown)
+        ids = ulak.store.ids
+        found = ids.from_uuid(id) if "-" in id else number(id)
+        if found is None:
+            raise NotFound(f"no job {id}; the UUID is not of this store")
+        return job_detail(await ulak.jobs.get(found), ids.to_text(found), reveal=shown)
 
     @router.post("/{id}/cancel", summary="Cancel a job")
     async def cancel_job(_: May, id: Id) -> CancelView:  # noqa: A002

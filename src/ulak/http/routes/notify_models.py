@@ -31,6 +31,7 @@ class Step(Wire):
 
 class NotificationOut(Wire):
     id: str
+    job_id: str = Field(description="Of the job that delivers it, for /api/jobs.")
     notification_type: str
     status: str
     priority: str
@@ -138,6 +139,7 @@ def notification_out(view: View, *, reveal: bool) -> NotificationOut:
     subject = view.subject
     return NotificationOut(
         id=view.id,
+        job_id=str(view.job),
         notification_type=view.notification_type,
         status=view.status,
         priority=view.priority,
@@ -151,9 +153,17 @@ def notification_out(view: View, *, reveal: bool) -> NotificationOut:
         send_at=view.send_at,
         settled_at=view.settled_at,
         expires_at=view.expires_at,
-        detail=view.detail if reveal else mask_value("", view.detail),
+        detail=view.detail if reveal else _masked_detail(view.detail),
         timeline=[_step(entry, reveal=reveal) for entry in view.timeline],
     )
+
+
+def _masked_detail(detail: Any) -> Any:
+    """The provider's id stays whole: it names the message to the provider, and nobody else by it."""
+    masked = mask_value("", detail)
+    if isinstance(detail, dict) and isinstance(detail.get("providerId"), str):
+        return masked | {"providerId": detail["providerId"]}
+    return masked
 
 
 def _step(entry: Entry, *, reveal: bool) -> Step:

@@ -20,6 +20,15 @@ _LARGEST_ID = (1 << 63) - 1
 
 # 63-bit numbers do not survive JavaScript, so ids travel as text.
 Id = Annotated[str, Path(pattern=r"^[0-9]{1,19}$", description="The job's id.", examples=["869712345678901248"])]
+# Where a UUID is taken as well: a notification's id, or what a receiver saw.
+AnyId = Annotated[
+    str,
+    Path(
+        pattern=r"^([0-9]{1,19}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$",
+        description="The job's id, or its UUID.",
+        examples=["869712345678901248"],
+    ),
+]
 Cursor = Annotated[str | None, Query(pattern=r"^[0-9]{1,19}$", examples=["869712345678901248"])]
 
 
@@ -66,8 +75,12 @@ class JobView(View):
 
 
 class JobDetail(JobView):
-    """A job with its payload, its result or cause, and everything that happened to it."""
+    """A job with its payload, its result or cause, and everything that happened to it.
 
+    `uuid` is its id as rooms and receivers see it: a notification's id, a webhook's.
+    """
+
+    uuid: str
     payload: Any
     detail: Any
     timeline: list[EntryView]
@@ -136,8 +149,9 @@ def job_view(record: Record) -> JobView:
     return JobView(**_fields(record, reveal=False))
 
 
-def job_detail(record: Record, *, reveal: bool) -> JobDetail:
+def job_detail(record: Record, uuid: str, *, reveal: bool) -> JobDetail:
     return JobDetail(
+        uuid=uuid,
         **_fields(record, reveal=reveal),
         payload=payload_view(record.payload, reveal=reveal),
         detail=payload_view(record.detail, reveal=reveal),

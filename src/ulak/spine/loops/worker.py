@@ -39,7 +39,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class StopReport:
-    """How a stop went. What is left stays leased and is rescued, as uncertain, at the next start."""
+    """How a stop went. What is left stays leased and is rescued, as uncertain, at the next start.
+
+    `finished` counts the attempts that ended since the worker was started.
+    """
 
     finished: int
     released: int
@@ -157,7 +160,6 @@ class Worker:
         """
         began = self._clock.monotonic()
         self._close_books()
-        finished_before = self._finished
         probe.reach("stop.before_release")
         waiting = self._runners.take_back() + self.ahead.take_back()
         await _within(grace_seconds, self.claimer.stop(grace_seconds))
@@ -177,7 +179,7 @@ class Worker:
         self._attempts.closing = True
         self._runners.close()
         unfinished = tuple(dict.fromkeys(running.lease.id for running in self.running))
-        finished = self._finished - finished_before - self._released
+        finished = self._finished - self._released
         return StopReport(finished, self._released, cancelled, unfinished, self._clock.monotonic() - began)
 
     def _hand_back(self, waiting: list[Attempt]) -> None:
