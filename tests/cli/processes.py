@@ -92,5 +92,5 @@ def server(folder, *words, **env):
     """`ulak serve` on a free port; `.address` is where it listens."""
     with running(folder, "serve", *words, until="Ulak serves", ULAK_HTTP__PORT="0", **env) as process:
         process.address = process.greeting.split()[2]
-        process.wait_for("status")
+        process.wait_for("demo crash" if "--demo" in words else "ulak status")
         yield process

@@ -12,7 +12,7 @@ import structlog
 
 from ulak.actions.model import RecipientProfile
 from ulak.app import Ulak
-from ulak.cli.story_provider import DARK_SECONDS, LIT_SECONDS, Provider
+from ulak.cli.story_provider import DARK_SECONDS, LIT_SECONDS, DarkProvider
 from ulak.compute import Task, TaskType
 from ulak.errors import Error
 from ulak.settings import Settings
@@ -73,7 +73,7 @@ class Story:
     def __init__(self, ulak: Ulak) -> None:
         self._ulak = ulak
         self._folder = Path(ulak.settings.changes.folder).absolute() / "demo"
-        self._provider = Provider()
+        self._provider = DarkProvider()
         self._chances: dict[str, random.Random] = {}
         self._leak = self._move = 0
         self._published = 0

@@ -11,7 +11,7 @@ _DARK = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: c
 READ_SECONDS = 10.0
 
 
-class Provider:
+class DarkProvider:
     """`is_dark` answers 503 to everybody; the story's breaker then closes it off."""
 
     def __init__(self) -> None:
