@@ -31,7 +31,6 @@ crash: setup  ## Kill real processes 1,000 times and count what was lost
 	$(BIN)/python -m tests.crash_http
 	$(BIN)/python -m tests.crash_dispatch
 	$(BIN)/python -m tests.crash_actions
-	$(BIN)/python -m tests.crash_actions --faults --kafka
 
 kafka: setup  ## The buses' tests on Apache Kafka: needs Java 17 and Maven, or ULAK_TEST_KAFKA=host:port
 	$(BIN)/python -m tests.buses.apache_kafka

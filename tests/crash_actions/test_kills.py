@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.crash_actions.providers import NONE, Faults
-from tests.crash_actions.run import Run
+from tests.crash_actions.run import BadDayRun, PlansRun
 from tests.crash_http.__main__ import place
 
-KILLS = 4
+KILLS = 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("store", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 async def test_every_step_of_every_plan_is_accounted_for_whoever_is_killed(store):
     with place(store) as (address, folder):
-        report = await Run(address, folder, 7, faults=NONE, kafka=False).go(KILLS)
+        report = await PlansRun(address, folder, 7).go(KILLS)
     assert sum(report.kills.values()) == KILLS
     assert report.asked > KILLS
     assert (report.lost, report.untold, report.unmarked, report.difference) == ([], [], [], 0)
@@ -25,7 +24,7 @@ async def test_every_step_of_every_plan_is_accounted_for_whoever_is_killed(store
 @pytest.mark.slow
 async def test_on_a_bad_day_of_providers_brokers_and_processes_nothing_is_lost_or_sent_twice_unsaid():
     with place("sqlite") as (address, folder):
-        report = await Run(address, folder, 7, faults=Faults(), kafka=True).go(KILLS)
+        report = await BadDayRun(address, folder, 7).go(KILLS)
     assert (report.broker_restarts, report.dark_spells) == (1, 1)
     assert (report.lost, report.untold, report.unmarked, report.difference) == ([], [], [], 0)
     assert report.success > 0.9  # the shares of a day are those of the long run

@@ -22,20 +22,20 @@ from tests.crash_http.run import Run
 console = Console()
 
 
-def main(run: type[Any] = Run, title: str = "over HTTP") -> int:
+def main(run: type[Any] = Run, title: str = "over HTTP", usual_kills: int = 1000) -> int:
     """Kill on each store and print what it cost; `run` says what is done meanwhile and how it is counted."""
-    options = _parse(f"python -m {run.__module__.rpartition('.')[0]}")
+    options = _parse(f"python -m {run.__module__.rpartition('.')[0]}", usual_kills)
     stores = ["sqlite", "postgres"] if options.store == "both" else [options.store]
     reports = {store: _run(run, store, options.kills, options.seed) for store in stores}
-    console.print(table(reports, f"What the kills cost, {title}"))
+    console.print(_table(reports, title))
     if options.json is not None:
         options.json.write_text(json.dumps({store: asdict(one) for store, one in reports.items()}, indent=2) + "\n")
     return int(not all(report.is_clean for report in reports.values()))
 
 
-def _parse(prog: str) -> argparse.Namespace:
+def _parse(prog: str, usual_kills: int) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=prog, description=__doc__)
-    parser.add_argument("--kills", type=int, default=1000, help="on each store (1000)")
+    parser.add_argument("--kills", type=int, default=usual_kills, help=f"on each store ({usual_kills})")
     parser.add_argument("--store", choices=["sqlite", "postgres", "both"], default="both")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the figures to this file")
@@ -61,14 +61,14 @@ def place(store: str) -> Iterator[tuple[str, Path]]:
             yield address, Path(folder)
 
 
-def table(reports: dict[str, Any], title: str) -> Table:
-    made = Table(title=title)
-    made.add_column("")
+def _table(reports: dict[str, Any], title: str) -> Table:
+    table = Table(title=f"What the kills cost, {title}")
+    table.add_column("")
     for store in reports:
-        made.add_column(store, justify="right")
+        table.add_column(store, justify="right")
     for name in asdict(next(iter(reports.values()))):
-        made.add_row(name.replace("_", " "), *(_shown(getattr(report, name)) for report in reports.values()))
-    return made
+        table.add_row(name.replace("_", " "), *(_shown(getattr(report, name)) for report in reports.values()))
+    return table
 
 
 def _shown(value: object) -> str:

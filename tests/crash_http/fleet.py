@@ -35,7 +35,7 @@ class Fleet:
         self._chance = random.Random(seed)
         self._log = folder / "ulak.log"
         self._nursery = Nursery(self._log)
-        self._port = free_port()
+        self._port = _free_port()
         self._words = [f"--set={name}={value}" for name, value in {**SETTINGS, **(settings or {})}.items()]
         self._words += [f"--set=store={store}", f"--set=http.port={self._port}"]
         # On one file there is one process; a shared store has a worker beside the server, and either may die.
@@ -116,7 +116,7 @@ class Fleet:
         return parts
 
 
-def free_port() -> int:
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
