@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help setup run test check bench crash kafka format docs lock clean
+.PHONY: help setup run test browser shots check bench crash kafka format docs lock clean
 
 help:  ## This list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -16,6 +16,18 @@ run: $(VENV)/.run-ready  ## Start Ulak on SQLite with a simulated town to watch
 
 test: check  ## All checks, then all tests
 	$(BIN)/python -m pytest -n 2 tests
+
+# Debian's Chromium; where one is there already this does nothing, also offline.
+CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
+
+browser:  ## Get the Chromium that the tests of pages need
+ifneq ($(CHROMIUM),)
+	@echo "$(CHROMIUM) is here already"
+else ifeq ($(shell id -u),0)
+	apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium
+else
+	@echo "sudo apt-get update && sudo apt-get install -y chromium"
+endif
 
 check: setup  ## Lint, format, types, import contracts
 	$(BIN)/ruff check .
