@@ -225,7 +225,7 @@ class Ulak(Enqueuer):
             log.warning("kinds_crowded", note=crowding)
         await store.open(loops)
         self._store, self._loops, self._sampler = store, loops, Sampler(store)
-        self._redriver = Redriver(self.jobs)
+        self._redriver = Redriver(self.jobs, self.store.clock)
         try:
             for room in rooms:
                 await room.start()

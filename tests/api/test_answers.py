@@ -276,7 +276,11 @@ async def test_a_scope_that_is_none_is_answered_with_those_that_are(shared):
 
 
 UNKNOWN_KEYS = [
-    ("GET /api/jobs?stauts=dead", "stauts", "there are: before, kind, limit, status"),
+    (
+        "GET /api/jobs?stauts=dead",
+        "stauts",
+        "there are: acceptedAfter, acceptedBefore, before, key, kind, limit, status",
+    ),
     ("GET /api/dead?error_class=permanent", "error_class", "errorClass"),
     ("GET /api/notifications?type=SMS", "type", "notificationType"),
     ("GET /api/inbox/ada?read=false", "read", "there are: before, limit, unread"),

@@ -115,6 +115,20 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskLine:
+    """A task in a list; `job` is its job in the store."""
+
+    id: str
+    job: int
+    status: TaskStatus
+    script_path: str
+    task_type: TaskType
+    attempts: int
+    accepted_at: datetime
+    completed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """How a task ended. `error` is None exactly when the status is SUCCESS."""
 

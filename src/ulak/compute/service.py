@@ -14,7 +14,7 @@ from ulak.compute.engine.gauges import Point, points
 from ulak.compute.engine.options import EngineOptions
 from ulak.compute.errors import Expired
 from ulak.compute.jobs import KINDS, MAX_RETRIES
-from ulak.compute.model import Result, Task, TaskStatus, TaskType, check_id
+from ulak.compute.model import Result, Task, TaskLine, TaskStatus, TaskType, check_id
 from ulak.compute.pool.cpus import usable_cpus
 from ulak.compute.records import ACCEPT_TASKS, Submitted, find_task
 from ulak.errors import IllegalTransition, Invalid, NotFound
@@ -23,9 +23,11 @@ from ulak.settings import Compute as Section
 from ulak.spine.job import NewJob, OnUncertain, Priority, Record
 from ulak.spine.room import Host
 from ulak.spine.units.cancel import CANCEL
+from ulak.spine.units.records import STATUSES, page_of_records
 from ulak.spine.validate import to_rows
 
 LOOK_SECONDS = 0.5
+NEWEST = 1 << 62
 MAX_WAIT_SECONDS = 300.0
 
 
@@ -116,11 +118,28 @@ class Compute:
                 await store.clock.wait(news, min(left, LOOK_SECONDS))
 
     async def status(self, identifier: UUID | str) -> TaskStatus:
-        task_id, record = await self._find(identifier)
-        result = to_result(task_id, record)
-        if result is not None:
-            return result.status
-        return TaskStatus.RUNNING if record.status == "running" else TaskStatus.PENDING
+        return _status(*await self._find(identifier))
+
+    async def list(self, before: int | None = None, limit: int = 50) -> tuple[list[TaskLine], bool]:
+        """Newest first, and whether others may follow."""
+        page = await self._host.store.read(
+            page_of_records, ("compute.run.", "compute.run.~"), STATUSES, before or NEWEST, limit
+        )
+        return [self._line(record) for record in page.records], page.more
+
+    def _line(self, record: Record) -> TaskLine:
+        task = record.payload if isinstance(record.payload, dict) else {}
+        task_id = str(task.get("task_id") or self._host.store.ids.to_text(record.id))
+        return TaskLine(
+            id=task_id,
+            job=record.id,
+            status=_status(task_id, record),
+            script_path=str(task.get("script_path", "")),
+            task_type=next(task_type for task_type, kind in KINDS.items() if kind == record.kind),
+            attempts=record.attempt,
+            accepted_at=record.accepted_at,
+            completed_at=record.settled_at,
+        )
 
     async def cancel(self, identifier: UUID | str) -> str:
         _, record = await self._find(identifier)
@@ -147,6 +166,13 @@ class Compute:
     def gauges(self) -> Iterable[Point]:
         """The same for /metrics."""
         return [] if self._engine is None else points(self._engine.metrics())
+
+
+def _status(task_id: str, record: Record) -> TaskStatus:
+    result = to_result(task_id, record)
+    if result is not None:
+        return result.status
+    return TaskStatus.RUNNING if record.status == "running" else TaskStatus.PENDING
 
 
 def to_result(task_id: str, record: Record) -> Result | None:

@@ -27,7 +27,7 @@ from ulak.http.meter import Meter
 from ulak.http.paths import Paths
 from ulak.http.problems import answer_with_problems
 from ulak.http.query import only_known_keys
-from ulak.http.routes import audit, breakers, database, dead, engine, events, health, jobs, kinds, overview
+from ulak.http.routes import audit, breakers, database, dead, engine, events, health, jobs, kinds
 from ulak.http.routes import keys as key_routes
 
 log = structlog.get_logger("ulak.http")
@@ -43,7 +43,6 @@ OWN: tuple[Callable[[Ulak], Routes], ...] = (
     events.routes,
     audit.routes,
     engine.routes,
-    overview.routes,
 )
 
 

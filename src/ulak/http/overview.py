@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +24,20 @@ HISTORY_SECONDS = 900.0
 FRAME_SECONDS = 1.0
 LINGER_SECONDS = 30.0
 STATES = ("ready", "running", "deferred", "behind", "suspect")
+CHART_POINTS = 90
+SPARK_POINTS = 30
+RATE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Totals since the store began, and how many were in each state then."""
+
+    at: float
+    accepted: int
+    done: int
+    done_of: dict[str, int]
+    states: dict[str, int]
 
 
 class Overview:
@@ -30,7 +45,7 @@ class Overview:
 
     def __init__(self, ulak: Ulak) -> None:
         self._ulak = ulak
-        self._points: deque[tuple[float, int, int, int]] = deque()  # when, accepted, ended, done so far
+        self._points: deque[Point] = deque()
         self._changed = asyncio.Event()
         self._watchers = 0
         self._wanted_until = float("-inf")
@@ -77,23 +92,24 @@ class Overview:
 
     def _note(self, sample: Sample) -> None:
         at = sample.taken_at / 1000
-        if self._points and at <= self._points[-1][0]:
+        if self._points and at <= self._points[-1].at:
             return
-        done = _total(sample, JobEvent.DONE)
-        ended = done + sum(_total(sample, word) for word in (JobEvent.CANCELLED, JobEvent.EXPIRED, JobEvent.DEAD))
-        self._points.append((at, _total(sample, JobEvent.ACCEPTED), ended, done))
-        while self._points[0][0] < at - HISTORY_SECONDS:
+        accepted, done = _total(sample, JobEvent.ACCEPTED), _total(sample, JobEvent.DONE)
+        self._points.append(Point(at, accepted, done, _done_of(sample), _states(sample)))
+        while self._points[0].at < at - HISTORY_SECONDS:
             self._points.popleft()
 
     def _document(self, sample: Sample) -> dict[str, Any]:
-        states = {state: sum(n for (_, name), n in sample.live.items() if name == state) for state in STATES}
-        kinds = sample.kinds()
+        points = _thinned(list(self._points), CHART_POINTS)
         return {
             "at": sample.taken_at,
-            "accounted": all(sample.difference(kind) == 0 for kind in kinds),
-            "states": states,
+            "accounted": all(sample.difference(kind) == 0 for kind in sample.kinds()),
+            "states": _states(sample),
             "oldestAt": min(sample.oldest_at.values(), default=None),
-            "perSecond": self._rates(),
+            "perSecond": {
+                "accepted": self._rate(lambda point: point.accepted),
+                "done": self._rate(lambda point: point.done),
+            },
             "totals": {
                 "accepted": _total(sample, JobEvent.ACCEPTED),
                 "done": _total(sample, JobEvent.DONE),
@@ -101,30 +117,38 @@ class Overview:
                 "held": _total(sample, JobEvent.HELD),
                 "uncertain": _total(sample, JobEvent.UNCERTAIN),
             },
-            "rooms": _rooms(sample),
+            "rooms": {name: room | self._of_room(name) for name, room in _rooms(sample).items()},
             "pools": self._pools(sample),
             "breakers": [{"destination": mask_text(one.destination), "state": one.state} for one in sample.breakers],
-            "history": self._history(),
+            "history": [
+                [
+                    round(after.at, 1),
+                    _per_second(before, after, lambda point: point.accepted),
+                    _done_rate(before, after),
+                ]
+                for before, after in pairwise(points)
+            ],
+            "sparks": {
+                "accepted": _rates(self._points, lambda point: point.accepted),
+                "done": _rates(self._points, lambda point: point.done),
+                **{name: [one.states[name] for one in _thinned(list(self._points), SPARK_POINTS)] for name in STATES},
+            },
             "reasons": [reason for room in self._ulak.rooms for reason in room.reasons()],
         }
 
-    def _rates(self) -> dict[str, float]:
+    def _rate(self, count: Callable[[Point], int]) -> float:
+        """Over the last seconds: a single second jumps about."""
         if len(self._points) < 2:
-            return {"accepted": 0.0, "done": 0.0}
-        (before, accepted, _, done), (at, more, _, more_done) = (
-            self._points[max(len(self._points) - 6, 0)],
-            self._points[-1],
-        )
-        seconds = max(at - before, 0.001)
-        return {"accepted": round((more - accepted) / seconds, 2), "done": round((more_done - done) / seconds, 2)}
+            return 0.0
+        last = self._points[-1]
+        first = next(point for point in self._points if point.at >= last.at - RATE_SECONDS)
+        return _per_second(first if first is not last else self._points[-2], last, count)
 
-    def _history(self) -> list[list[float]]:
-        """[when, accepted and done per second since the point before]."""
-        points = list(self._points)
-        return [
-            [round(at, 1), round((a - a0) / max(at - t0, 0.001), 2), round((d - d0) / max(at - t0, 0.001), 2)]
-            for (t0, a0, _, d0), (at, a, _, d) in pairwise(points)
-        ]
+    def _of_room(self, name: str) -> dict[str, Any]:
+        def count(point: Point) -> int:
+            return point.done_of.get(name, 0)
+
+        return {"perSecond": self._rate(count), "spark": _rates(self._points, count)}
 
     def _pools(self, sample: Sample) -> list[dict[str, Any]]:
         """Bounds on active jobs that have work in them, the fullest first."""
@@ -134,8 +158,34 @@ class Overview:
         return [{"kind": kind, "active": active, "capacity": most} for kind, active, most in ordered[:8]]
 
 
+def _thinned(points: list[Point], most: int) -> list[Point]:
+    """So many at most, evenly spread, the newest among them."""
+    step = max(-(-len(points) // most), 1)
+    return points[::-1][::step][::-1]
+
+
+def _per_second(before: Point, after: Point, count: Callable[[Point], int]) -> float:
+    return round((count(after) - count(before)) / max(after.at - before.at, 0.001), 2)
+
+
+def _done_rate(before: Point, after: Point) -> float:
+    return _per_second(before, after, lambda point: point.done)
+
+
+def _rates(points: deque[Point], count: Callable[[Point], int]) -> list[float]:
+    return [_per_second(before, after, count) for before, after in pairwise(_thinned(list(points), SPARK_POINTS))]
+
+
+def _states(sample: Sample) -> dict[str, int]:
+    return {state: sum(n for (_, name), n in sample.live.items() if name == state) for state in STATES}
+
+
 def _total(sample: Sample, word: str) -> int:
     return sum(number for (name, _), number in sample.tally.items() if name == word)
+
+
+def _done_of(sample: Sample) -> dict[str, int]:
+    return {name: room["done"] for name, room in _rooms(sample).items()}
 
 
 def _rooms(sample: Sample) -> dict[str, dict[str, int]]:

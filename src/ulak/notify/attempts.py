@@ -51,6 +51,11 @@ def _record(tx: Tx, items: list[NewAttempt]) -> list[None]:
 RECORD_ATTEMPT: Verb[NewAttempt, None] = Verb(WriterQueue.UNIT, _record)
 
 
+def rates(tx: Tx, since: int) -> dict[str, tuple[int, int]]:
+    """Attempts, and those that failed, by endpoint."""
+    return {url: (attempts, failed) for url, attempts, failed in tx.rows(sql.count_attempts, since=since)}
+
+
 def find(tx: Tx, url: str, before: int, limit: int) -> list[EndpointAttempt]:
     """Newest first."""
     rows = tx.rows(sql.list_attempts, url=normal_url(url), before=before, n=limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -260,6 +260,14 @@ class Notify:
             data=request.payload,
         )
 
+    def templates(self) -> dict[str, list[str]]:
+        """Names of templates, each with its languages."""
+        return {name: self._templates.languages(name) for name in self._templates.names}
+
+    def preview(self, template: str, variables: Mapping[str, Any], language: str) -> Rendered:
+        """A template filled in, and nothing sent."""
+        return self._templates.render(template, variables, language)
+
     def _render(self, request: Request, template: str) -> Rendered:
         try:
             return self._templates.render(template, request.variables or {}, request.language)
@@ -356,6 +364,11 @@ class Notify:
         """What an endpoint was sent and what it answered, newest first."""
         _check_url(url)
         return await self._host.store.read(attempts.find, url, before or attempts.NEWEST, min(max(limit, 1), 500))
+
+    async def attempt_rates(self) -> dict[str, tuple[int, int]]:
+        """Attempts of the last day and those that failed, by endpoint."""
+        since = self._host.store.clock.now() - 86_400_000
+        return await self._host.store.read(attempts.rates, since)
 
     async def test_endpoint(self, url: str) -> Accepted:
         """Send a test event, signed as any other."""

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Required, TypedDict, cast
 
-from ulak.clock import Clock, to_datetime
+from ulak.clock import Clock, to_datetime, to_millis
 from ulak.errors import IllegalTransition, Invalid, NotFound
+from ulak.ids import first_of
 from ulak.spine.event import EventRecord, read_page
 from ulak.spine.job import Record
 from ulak.spine.query import Queries
@@ -72,6 +73,10 @@ def _check_text(name: str, text: str | None) -> None:
         )
 
 
+def _first_id(at: datetime | None, otherwise: int) -> int:
+    return otherwise if at is None else min(first_of(to_millis(at)), 1 << 62)
+
+
 class Jobs:
     """`ulak.jobs`: everything about jobs that are in the store already."""
 
@@ -94,16 +99,24 @@ class Jobs:
         limit: int = 100,
         *,
         whole: bool = True,
+        key: str | None = None,
+        accepted_after: datetime | None = None,
+        accepted_before: datetime | None = None,
     ) -> list[Record]:
-        """Newest first. If not whole, payload and detail are None and the timeline is short: a page of few bytes."""
+        """Newest first; accepted at `accepted_after` or later and before `accepted_before`, where these are given.
+
+        If not whole, payload and detail are None and the timeline is short: a page of few bytes.
+        """
         if status is not None and status not in STATUSES:
             names = ", ".join(STATUSES)
             raise Invalid(f"no status {status!r}; there are: {names}", fields=[("status", f"must be one of {names}")])
         _check_limit(limit, MOST)
         _check_text("kind", kind)
+        _check_text("key", key)
         _check_cursor("before", before or 0)
-        below = (1 << 62) if before is None else before
-        return await self._store.read(list_records, kind, status, below, limit, whole=whole)
+        below = min((1 << 62) if before is None else before, _first_id(accepted_before, 1 << 62))
+        least = _first_id(accepted_after, 0)
+        return await self._store.read(list_records, kind, status, below, limit, whole=whole, key=key, least=least)
 
     async def cancel(self, identifier: int) -> Cancelled:
         """At once while it waits ("cancelled"), by a mark while it runs ("cancelling")."""

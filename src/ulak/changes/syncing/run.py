@@ -11,6 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ulak.changes import decide, records
 from ulak.changes.decide import GuardLimits, GuardVerdict
 from ulak.changes.model import Feed, SyncVerdict
@@ -93,7 +95,7 @@ class SyncRun:
         self.facts.guards = verdict.values
         if verdict.quarantine is not None:
             await asyncio.to_thread(self._shop.hold, files.paths, files.known)
-            preview = _preview(diff.feeds, None)
+            preview = _preview(diff.feeds, None, self._guards(verdict))
             given = {"error": verdict.quarantine, "digest": files.digest, "preview": preview}
             return self._ending(SyncVerdict.QUARANTINED, **given)
         self._check_ceiling(diff.feeds)
@@ -106,12 +108,26 @@ class SyncRun:
         given: dict[str, Any] = {"changes": changes, "last": await comparer.timed("keep", keep), "digest": files.digest}
         if withheld:
             await asyncio.to_thread(self._shop.hold, files.paths, files.known)
-            given["preview"] = _preview({name: diff.feeds[name] for name in withheld}, REMOVED)
+            given["preview"] = _preview({name: diff.feeds[name] for name in withheld}, REMOVED, self._guards(verdict))
             given["error"] = self._why_withheld(diff, withheld)
             return self._ending(SyncVerdict.WITHHELD, **given)
         rows = sum(change.rows for change in changes.values())
         probe.reach("changes.judged")
         return self._ending(SyncVerdict.PUBLISHED if rows else SyncVerdict.UNCHANGED, **given)
+
+    def _guards(self, verdict: GuardVerdict) -> dict[str, dict[str, dict[str, float]]]:
+        """By feed and guard: its value and its limit, both in per cent."""
+        limits = self._limits(accepted=False)
+        bounds = {
+            "removed": limits.removal_percent,
+            "modified": limits.modified_percent,
+            "aliases": limits.alias_loss_percent,
+            "count": limits.count_percent,
+        }
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        for (feed, guard), value in verdict.values.items():
+            found.setdefault(feed, {})[guard] = {"value": round(value, 3), "limit": bounds[guard]}
+        return found
 
     def _why_withheld(self, diff: DiffResult, withheld: list[str]) -> str:
         told = (
@@ -193,15 +209,22 @@ def _change(feed: Feed, delta: FeedDelta, *, withheld: bool) -> FeedChange:
     )
 
 
-def _preview(deltas: Mapping[str, FeedDelta], only: int | None) -> dict[str, Any]:
-    """What is held back: numbers of each feed, and the first of the changes."""
+def _preview(
+    deltas: Mapping[str, FeedDelta], only: int | None, guards: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What is held back: numbers of each feed, its guards, and the first of the changes with what they would be."""
     return {
         name: {
             "added": 0 if only else delta.added,
             "modified": 0 if only else delta.modified,
             "removed": delta.removed,
+            "guards": guards.get(name, {}),
             "changes": [
-                {"identifier": to_identifier(row.key), "changeType": _WORDS[row.change]}
+                {
+                    "identifier": to_identifier(row.key),
+                    "changeType": _WORDS[row.change],
+                    "record": None if row.body is None else msgspec.json.decode(row.body),
+                }
                 for row in _first(Path(delta.path), only)
             ],
         }

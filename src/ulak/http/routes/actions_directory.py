@@ -28,7 +28,7 @@ from ulak.http.routes.actions_models import (
     route_out,
     schema_for,
 )
-from ulak.http.routes.view import Reveal, revealing
+from ulak.http.routes.view import Reveal, may_reveal
 
 
 def profiles_router(ulak: Ulak) -> APIRouter:
@@ -81,7 +81,7 @@ def channels_router(ulak: Ulak) -> APIRouter:
         caller: May, profile_id: NumberFilter = None, after: After = 0, limit: Limit = 50, reveal: Reveal = False
     ) -> ChannelPage:
         """Targets are masked, unless they may be revealed and that is asked for; revealing is audited."""
-        shown = revealing(caller, reveal=reveal)
+        shown = may_reveal(caller, reveal=reveal)
         items = await ulak.actions.directory.channels(profile_id=profile_id, after=after, limit=limit)
         if shown and items:
             first, last = items[0].id, items[-1].id
@@ -90,7 +90,7 @@ def channels_router(ulak: Ulak) -> APIRouter:
 
     @router.get("/{identifier}", summary="One channel")
     async def read(caller: May, identifier: Number, reveal: Reveal = False) -> ChannelOut:
-        shown = revealing(caller, reveal=reveal)
+        shown = may_reveal(caller, reveal=reveal)
         found = await ulak.actions.directory.channel(identifier)
         if shown:
             await ulak.actions.directory.note_revealed(f"channel {identifier}", who=caller.name)

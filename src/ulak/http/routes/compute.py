@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from ulak.app import Ulak
-from ulak.compute.model import MAX_ID, Task, TaskType
+from ulak.compute.model import MAX_ID, Task, TaskLine, TaskType
 from ulak.errors import Invalid, NotFound
 from ulak.http.caller import Needs, caller_of
 from ulak.http.hot_routes import Routes
@@ -59,6 +60,24 @@ class TaskOut(BaseModel):
     status: str
 
 
+class ListedTask(BaseModel):
+    """`job_id` is the task's job in the engine, with its timeline."""
+
+    task_id: str
+    job_id: str
+    status: str
+    script_path: str
+    task_type: str
+    attempts: int
+    accepted_at: datetime
+    completed_at: datetime | None
+
+
+class TaskPage(BaseModel):
+    items: list[ListedTask]
+    next: str | None
+
+
 class ResultOut(BaseModel):
     """How a task ended, and what it printed."""
 
@@ -89,6 +108,14 @@ def routes(ulak: Ulak) -> Routes:
             raise Invalid(f"a batch has 1 to {most} tasks, not {len(tasks)}")
         identifiers = await ulak.compute.submit_many([task.to_task() for task in tasks])
         return [TaskOut(task_id=identifier, status="PENDING") for identifier in identifiers]
+
+    @router.get("/tasks", summary="Tasks, newest first")
+    async def list_tasks(
+        before: Annotated[str | None, Query(pattern=r"^[0-9]{1,19}$", description="next of the page above")] = None,
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    ) -> TaskPage:
+        found, more = await ulak.compute.list(None if before is None else int(before), limit)
+        return TaskPage(items=[_listed(one) for one in found], next=str(found[-1].job) if found and more else None)
 
     async def known(task_id: TaskId) -> None:
         """A text that is not a UUID is an id only where a task has it."""
@@ -130,6 +157,19 @@ def routes(ulak: Ulak) -> Routes:
         takes_work=(("POST", "/api/compute/tasks"), ("POST", "/api/compute/tasks/batch")),
         scope="run scripts; always with a key of its own, never by admin or by being on this machine",
         by_name=True,
+    )
+
+
+def _listed(task: TaskLine) -> ListedTask:
+    return ListedTask(
+        task_id=task.id,
+        job_id=str(task.job),
+        status=task.status,
+        script_path=task.script_path,
+        task_type=task.task_type,
+        attempts=task.attempts,
+        accepted_at=task.accepted_at,
+        completed_at=task.completed_at,
     )
 
 

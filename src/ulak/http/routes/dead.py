@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Query
 from pydantic import Field, StrictBool
 
 from ulak.access.caller import Caller
 from ulak.app import Ulak
+from ulak.clock import to_datetime
 from ulak.errors import Invalid
 from ulak.http.caller import Needs
 from ulak.http.hot_routes import Routes
 from ulak.http.routes.jobs import Kind, Limit
-from ulak.http.routes.view import Cursor, DeadView, Id, Instant, Reveal, View, cursor, dead_view, number, revealing
+from ulak.http.routes.view import Cursor, DeadView, Id, Instant, Reveal, View, cursor, dead_view, number, revealed
 from ulak.spine.outcome import ErrorClass
-from ulak.spine.units.dead_letters import Filter, page_of_letters, present_of
+from ulak.spine.redriver import Progress
+from ulak.spine.units import audit
+from ulak.spine.units.dead_letters import Filter, count_causes, page_of_letters, present_of
 from ulak.spine.units.records import read_record
 
 MAX_IDS = 1000
@@ -55,6 +59,28 @@ class RedriveView(View):
     continues: bool = False
 
 
+class CauseView(View):
+    kind: str
+    error_class: str
+    code: str | None
+    number: int
+    last_at: datetime
+
+
+class CausesView(View):
+    items: list[CauseView]
+
+
+class RedriveProgress(View):
+    """`redriven` of `matched` went back to work so far."""
+
+    state: Literal["none", "running", "ended", "stopped", "failed"]
+    matched: int
+    redriven: int
+    rate_per_second: float | None
+    started_at: datetime | None
+
+
 def routes(ulak: Ulak) -> Routes:
     return Routes(routers=(_router(ulak),))
 
@@ -79,11 +105,23 @@ def _router(ulak: Ulak) -> APIRouter:
 
         A page whose payloads are large is shorter than `limit`; `after` says whether more follow.
         """
-        shown = revealing(caller, reveal=reveal)
+        shown = await revealed(ulak, caller, "dead letters", reveal=reveal)
         wanted = Filter(kind, error_class, contains, died_before, died_after, code)
         found, more = await ulak.store.read(page_of_letters, wanted, cursor(after) or 0, limit)
         dead = [dead_view(record, reveal=shown) for record in found]
         return DeadPage(dead=dead, after=dead[-1].id if dead and more else None)
+
+    @router.get("/causes", summary="Dead letters by kind and cause, the most frequent first")
+    async def list_causes(_: May, limit: Annotated[int, Query(ge=1, le=200)] = 50) -> CausesView:
+        found = await ulak.store.read(count_causes, limit)
+        return CausesView(
+            items=[
+                CauseView(
+                    kind=one.kind, error_class=one.error_class, code=one.code, number=one.number, last_at=one.last_at
+                )
+                for one in found
+            ]
+        )
 
     @router.post("/redrive", summary="Send dead letters again")
     async def redrive(_: May, asked: RedriveRequest) -> RedriveView:
@@ -99,8 +137,20 @@ def _router(ulak: Ulak) -> APIRouter:
             return RedriveView(matched=matched, redriven=0, ids=list(map(str, first)))
         if asked.rate_per_second is None:
             return _answer(matched, [one async for one in ulak.jobs.redrive_all(wanted)])
-        ulak.redriver.start(wanted, asked.rate_per_second)
+        ulak.redriver.start(wanted, asked.rate_per_second, matched)
         return RedriveView(matched=matched, redriven=0, ids=list(map(str, first)), continues=True)
+
+    @router.get("/redrive", summary="How the redrive at a rate goes")
+    async def redrive_progress(_: May) -> RedriveProgress:
+        """The one that runs in this process, or the last one. `state` is none, running, ended, stopped or failed."""
+        return _progress(ulak.redriver.progress)
+
+    @router.delete("/redrive", summary="Stop the redrive at a rate")
+    async def stop_redrive(caller: May) -> RedriveProgress:
+        """Letters that were sent again stay sent."""
+        stopped = ulak.redriver.stop()
+        await ulak.store.write(audit.record, caller.name, "dead.redrive.stop", f"after {stopped.redriven}")
+        return _progress(stopped)
 
     @router.put("/{id}/payload", summary="Replace a dead letter's payload", status_code=204)
     async def edit(caller: May, id: Id, payload: Annotated[Any, Body(examples=[{"name": "world"}])]) -> None:  # noqa: A002
@@ -117,6 +167,18 @@ def _router(ulak: Ulak) -> APIRouter:
         await ulak.jobs.drop(number(id, "dead letter"))
 
     return router
+
+
+def _progress(found: Progress | None) -> RedriveProgress:
+    if found is None:
+        return RedriveProgress(state="none", matched=0, redriven=0, rate_per_second=None, started_at=None)
+    return RedriveProgress(
+        state=found.state,
+        matched=found.matched,
+        redriven=found.redriven,
+        rate_per_second=found.rate_per_second,
+        started_at=to_datetime(found.started_at),
+    )
 
 
 def _wanted(asked: RedriveRequest) -> Filter:

@@ -1,11 +1,13 @@
-"""The engine over HTTP: worker processes, timers that come next, cron entries with their next time and "run now"."""
+"""The engine over HTTP: what it does now, its processes, timers that come next, cron entries and "run now"."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
+from fastapi.responses import StreamingResponse
 
 from ulak.access.caller import Caller
 from ulak.app import Ulak
@@ -13,6 +15,7 @@ from ulak.clock import to_datetime
 from ulak.errors import NotFound
 from ulak.http.caller import Needs
 from ulak.http.hot_routes import Routes
+from ulak.http.overview import Overview
 from ulak.http.routes.view import View
 from ulak.ids import made_at
 from ulak.masking import mask_text
@@ -74,7 +77,8 @@ class CronRun(View):
 
 
 def routes(ulak: Ulak) -> Routes:
-    return Routes(routers=(_router(ulak),))
+    overview = Overview(ulak)
+    return Routes(routers=(_router(ulak), _overview(overview)), close=overview.close)
 
 
 def _router(ulak: Ulak) -> APIRouter:
@@ -160,3 +164,27 @@ def _cron_view(entry: CronEntry, now: int) -> CronView:
         kind=entry.kind,
         next_at=to_datetime(entry.next_after(now)),
     )
+
+
+def _overview(overview: Overview) -> APIRouter:
+    router = APIRouter(prefix="/api/overview", tags=["overview"])
+
+    @router.get("", summary="What the whole store does now, and did in the last 15 minutes")
+    async def read(_: MayLook) -> dict[str, Any]:
+        """History begins when somebody looks first, and goes on while somebody does."""
+        return await overview.now()
+
+    @router.get("/stream", summary="The overview, a frame a second", response_class=StreamingResponse)
+    async def stream(_: MayLook) -> StreamingResponse:
+        """Server-sent events of the name `overview`. A slow reader gets only the newest frame."""
+        return StreamingResponse(
+            _events(overview), media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
+
+    return router
+
+
+async def _events(overview: Overview) -> AsyncIterator[bytes]:
+    yield b": following\n\n"
+    async for frame in overview.frames():
+        yield b"event: overview\ndata: " + frame + b"\n\n"

@@ -28,8 +28,9 @@ from ulak.http.routes.view import (
     job_detail,
     job_view,
     number,
-    revealing,
+    revealed,
 )
+from ulak.http.routes.view import Instant as ViewInstant
 from ulak.spine.job import Priority
 from ulak.spine.units.records import STATUSES
 
@@ -136,10 +137,20 @@ def _router(ulak: Ulak) -> APIRouter:
 
     @router.get("", summary="List jobs")
     async def list_jobs(
-        _: May, kind: Kind = None, status: Status = None, before: Cursor = None, limit: Limit = 100
+        _: May,
+        kind: Kind = None,
+        status: Status = None,
+        key: Kind = None,
+        accepted_after: Annotated[ViewInstant | None, Query(alias="acceptedAfter")] = None,
+        accepted_before: Annotated[ViewInstant | None, Query(alias="acceptedBefore")] = None,
+        before: Cursor = None,
+        limit: Limit = 100,
     ) -> JobPage:
         """Newest first, live and finished, without payloads."""
-        found = await ulak.jobs.list(kind, status, cursor(before), limit, whole=False)
+        found = await ulak.jobs.list(
+            kind, status, cursor(before), limit, whole=False, key=key,
+            accepted_after=accepted_after, accepted_before=accepted_before,
+        )  # fmt: skip
         return JobPage(
             jobs=[job_view(record) for record in found], before=str(found[-1].id) if len(found) == limit else None
         )
@@ -147,12 +158,14 @@ def _router(ulak: Ulak) -> APIRouter:
     @router.get("/{id}", summary="Show a job")
     async def show_job(caller: May, id: AnyId, reveal: Reveal = False) -> JobDetail:  # noqa: A002
         """With its timeline. The payload is masked unless it may be revealed and is asked for."""
-        shown = revealing(caller, reveal=reveal)
         ids = ulak.store.ids
         found = ids.from_uuid(id) if "-" in id else number(id)
         if found is None:
             raise NotFound(f"no job {id}; the UUID is not of this store")
-        return job_detail(await ulak.jobs.get(found), ids.to_text(found), reveal=shown)
+        record = await ulak.jobs.get(found)
+        return job_detail(
+            record, ids.to_text(found), reveal=await revealed(ulak, caller, f"job {found}", reveal=reveal)
+        )
 
     @router.post("/{id}/cancel", summary="Cancel a job")
     async def cancel_job(_: May, id: Id) -> CancelView:  # noqa: A002

@@ -18,26 +18,17 @@ from ulak.http import prefer
 from ulak.http.caller import Needs
 from ulak.http.failure import Problem, answer_to
 from ulak.http.hot_routes import HotRoute, Receive, Routes, Scope, Send, idempotency_key, read_body, reply
+from ulak.http.routes.notify_endpoints import endpoints_router, templates_router
 from ulak.http.routes.notify_models import (
-    AttemptsOut,
-    EndpointIn,
-    EndpointMade,
-    EndpointOut,
-    EndpointUrl,
     InboxOut,
     MarkedOut,
     NotificationOut,
     Page,
-    PublicKey,
-    ReplayIn,
-    ReplayOut,
     StatusOut,
-    attempt_out,
-    endpoint_out,
     inbox_item_out,
     notification_out,
 )
-from ulak.http.routes.view import Reveal, revealing
+from ulak.http.routes.view import Reveal, revealed
 from ulak.http.segment import SegmentRoute
 from ulak.http.sse import sse, sse_reset, stream_of
 from ulak.ids import Ids
@@ -81,7 +72,7 @@ class Verdict(msgspec.Struct, omit_defaults=True):
 def routes(ulak: Ulak) -> Routes:
     return Routes(
         hot=(_accept_route(ulak), _batch_route(ulak)),
-        routers=(_notifications(ulak), _inbox(ulak), _endpoints(ulak)),
+        routers=(_notifications(ulak), _inbox(ulak), endpoints_router(ulak), templates_router(ulak)),
         scope="send notifications and look at them",
     )
 
@@ -147,7 +138,7 @@ def _notifications(ulak: Ulak) -> APIRouter:
         reveal: Reveal = False,
     ) -> Page:
         """Recipients, subjects, bodies and metadata are masked unless they may be revealed and that is asked for."""
-        shown = revealing(caller, reveal=reveal)
+        shown = await revealed(ulak, caller, "notifications", reveal=reveal)
         found = await ulak.notify.page(
             status=status, notification_type=notification_type, reference=reference, before=before, limit=limit
         )
@@ -156,7 +147,7 @@ def _notifications(ulak: Ulak) -> APIRouter:
 
     @router.get("/{identifier}", summary="One notification with its attempts and timeline")
     async def get_notification(caller: Notifier, identifier: UUID, reveal: Reveal = False) -> NotificationOut:
-        shown = revealing(caller, reveal=reveal)
+        shown = await revealed(ulak, caller, f"notification {identifier}", reveal=reveal)
         return notification_out(await ulak.notify.get(identifier), reveal=shown)
 
     @router.post("/{identifier}/cancel", summary="Cancel a notification that is not finished")
@@ -231,52 +222,3 @@ async def _as_events(items: AsyncIterator[tuple[int, InboxItem | Reset | None]],
             yield sse_reset(item)
         else:
             yield sse(seq, "notification", inbox_item_out(item, ids).model_dump_json(by_alias=True))
-
-
-def _endpoints(ulak: Ulak) -> APIRouter:
-    router = APIRouter(prefix="/api/webhook-endpoints", tags=["webhook endpoints"], dependencies=ONLY_NOTIFIERS)
-
-    @router.get("", summary="Known webhook endpoints")
-    async def list_endpoints(caller: Notifier, reveal: Reveal = False) -> list[EndpointOut]:
-        """A path or a query is often the secret, so addresses are masked unless they may be revealed."""
-        shown = revealing(caller, reveal=reveal)
-        return [endpoint_out(one, reveal=shown) for one in await ulak.notify.endpoints.all()]
-
-    @router.post(
-        "", status_code=201, summary="Register an endpoint, or rotate its secret (the old one signs for a day more)"
-    )
-    async def register(body: EndpointIn) -> EndpointMade:
-        made = await ulak.notify.endpoints.register(body.url, body.secret, requires_secret=body.require_secret)
-        return EndpointMade(url=body.url, secret=made)
-
-    @router.get("/public-key", summary="The key that verifies webhooks to endpoints without a secret of their own")
-    async def public_key() -> PublicKey:
-        return PublicKey(public_key=await ulak.notify.endpoints.public_key())
-
-    @router.get("/attempts", summary="What an endpoint was sent and what it answered, newest first")
-    async def list_attempts(
-        url: Annotated[str, Query(max_length=2048)],
-        after: Annotated[str | None, Query(pattern=r"^[0-9]{1,19}$", description="next of the page above")] = None,
-        limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    ) -> AttemptsOut:
-        found = await ulak.notify.attempts(url, before=None if after is None else int(after), limit=limit)
-        items = [attempt_out(one, ulak.store.ids) for one in found]
-        return AttemptsOut(items=items, next=str(found[-1].sequence) if len(found) == limit else None)
-
-    @router.post("/test", status_code=202, summary="Send a test event to an endpoint")
-    async def send_test(body: EndpointUrl) -> StatusOut:
-        return StatusOut(id=(await ulak.notify.test_endpoint(body.url)).id, status="ACCEPTED")
-
-    @router.post("/replay", status_code=202, summary="Send what failed to reach an endpoint since a time again")
-    async def replay(body: ReplayIn) -> ReplayOut:
-        return ReplayOut(resent=await ulak.notify.replay(body.url, body.since))
-
-    @router.post("/enable", status_code=204, summary="Send to a switched-off endpoint again")
-    async def enable(body: EndpointUrl) -> None:
-        await ulak.notify.endpoints.enable(body.url)
-
-    @router.post("/forget", status_code=204, summary="Forget an endpoint and its secrets")
-    async def forget(body: EndpointUrl) -> None:
-        await ulak.notify.endpoints.forget(body.url)
-
-    return router

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import datetime
 from typing import Any
 
@@ -92,15 +93,40 @@ class EndpointIn(Asked):
 
 
 class EndpointUrl(Asked):
-    url: str = Field(max_length=2048)
+    """An endpoint by its full address, or by the `id` that the list gives, since there addresses are masked."""
+
+    url: str | None = Field(None, max_length=2048)
+    id: str | None = Field(None, max_length=16)
 
 
 class EndpointOut(Wire):
+    id: str = Field(description="Names it where its address is masked.")
     url: str
     secrets: int = Field(description="How many secrets it has; without one the installation's own key signs.")
     require_secret: bool
     disabled_at: datetime | None
     reason: str | None
+    attempts: int = Field(description="Of the last 24 hours.")
+    success_rate: float | None = Field(description="Of these attempts, 0 to 1; null without one.")
+
+
+class TemplateOut(Wire):
+    name: str
+    languages: list[str]
+
+
+class TemplatePreviewIn(Asked):
+    variables: dict[str, Any] = Field(default_factory=dict, examples=[{"name": "Ayşe"}])
+
+
+class TemplatePreview(Wire):
+    """`error` says why a language can't be filled in with these variables."""
+
+    language: str
+    subject: str | None = None
+    body: str | None = None
+    html: str | None = None
+    error: str | None = None
 
 
 class EndpointMade(Wire):
@@ -194,8 +220,16 @@ def inbox_item_out(item: InboxItem, ids: Ids) -> InboxItemOut:
     )
 
 
-def endpoint_out(endpoint: Endpoint, *, reveal: bool) -> EndpointOut:
+def endpoint_id(url: str) -> str:
+    return hashlib.sha256(url.encode()).hexdigest()[:16]
+
+
+def endpoint_out(endpoint: Endpoint, rate: tuple[int, int], *, reveal: bool) -> EndpointOut:
+    attempts, failed = rate
     return EndpointOut(
+        id=endpoint_id(endpoint.url),
+        attempts=attempts,
+        success_rate=(attempts - failed) / attempts if attempts else None,
         url=endpoint.url if reveal else mask_recipient(endpoint.url),
         secrets=len(endpoint.secrets),
         require_secret=endpoint.requires_secret,

@@ -10,11 +10,13 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from ulak.access.caller import Caller
+from ulak.app import Ulak
 from ulak.complaint import INSTANT
 from ulak.errors import NotFound
 from ulak.masking import mask_text, mask_value
 from ulak.spine.event import EventRecord
 from ulak.spine.job import Entry, Record
+from ulak.spine.units import audit
 
 _LARGEST_ID = (1 << 63) - 1
 
@@ -116,9 +118,17 @@ def cursor(text: str | None) -> int | None:
     return None if text is None else min(int(text), _LARGEST_ID)
 
 
-def revealing(caller: Caller, *, reveal: bool) -> bool:
+def may_reveal(caller: Caller, *, reveal: bool) -> bool:
+    """For routes whose room keeps its own line of who saw what."""
     if reveal:
         caller.need("reveal")
+    return reveal
+
+
+async def revealed(ulak: Ulak, caller: Caller, what: str, *, reveal: bool) -> bool:
+    """Whether a caller is shown what is masked. The caller needs the scope, and the audit log keeps who saw what."""
+    if may_reveal(caller, reveal=reveal):
+        await ulak.store.write(audit.record, caller.name, "payload.reveal", what)
     return reveal
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from ulak import codec
-from ulak.clock import given_millis
+from ulak.clock import given_millis, to_datetime
 from ulak.errors import Invalid, NotFound
 from ulak.spine.job import READY, SUSPECT_LEVEL, JobEvent, Record, Row
 from ulak.spine.outcome import ErrorClass
@@ -166,3 +166,19 @@ def drop(tx: Tx, identifier: int) -> None:
 
 
 REDRIVE: Verb[list[int], list[int]] = Verb(WriterQueue.UNIT, lambda tx, items: [redrive(tx, ids) for ids in items])
+
+
+class Cause(NamedTuple):
+    kind: str
+    error_class: str
+    code: str | None
+    number: int
+    last_at: datetime
+
+
+def count_causes(tx: Tx, limit: int) -> list[Cause]:
+    """The most frequent first."""
+    return [
+        Cause(kind, error_class, code, number, to_datetime(last))
+        for kind, error_class, code, number, last in tx.rows(sql.count_dead_causes, n=limit)
+    ]

@@ -112,9 +112,17 @@ def read_record(tx: Tx, identifier: int) -> Record | None:
 
 
 def list_records(
-    tx: Tx, kind: str | None, status: str | None, before: int, limit: int, *, whole: bool = True
+    tx: Tx,
+    kind: str | None,
+    status: str | None,
+    before: int,
+    limit: int,
+    *,
+    whole: bool = True,
+    key: str | None = None,
+    least: int = 0,
 ) -> list[Record]:
-    """Newest first, from below `before`. Without a status: all, live and finished.
+    """Newest first, from below `before` down to `least`. Without a status: all, live and finished.
 
     If not whole, what may be large is not read at all: payload, detail and what the timeline is made of.
     """
@@ -128,7 +136,7 @@ def list_records(
     found = [
         to_record(row)
         for query, narrowed in wanted
-        for row in tx.rows(query, kind=kind, before=before, n=limit, whole=whole, **narrowed)
+        for row in tx.rows(query, kind=kind, before=before, least=least, key=key, n=limit, whole=whole, **narrowed)
     ]
     return sorted(found, key=lambda record: -record.id)[:limit]
 

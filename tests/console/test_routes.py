@@ -1,0 +1,93 @@
+"""Routes that the console needs and any client may use: filters, progress of a redrive, tasks, templates, reveals."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.api.serving import serving, with_deaths
+from ulak.compute import Task, TaskType
+
+
+@pytest.fixture
+async def served():
+    async with serving(with_deaths) as one:
+        yield one
+
+
+async def test_jobs_are_found_by_key_and_by_the_time_of_their_accept(served):
+    first = await served.enqueue("mail", {}, key="ayse")
+    second = await served.enqueue("mail", {}, key="berat")
+    listed = (await served.get("/api/jobs?key=ayse")).body["jobs"]
+    assert [one["id"] for one in listed] == [first]
+    at = (await served.get(f"/api/jobs/{second}")).body["acceptedAt"]
+    after = (await served.get(f"/api/jobs?acceptedAfter={at}")).body["jobs"]
+    assert second in [one["id"] for one in after]
+    before = (await served.get("/api/jobs?acceptedBefore=2021-01-01T00:00:00Z")).body["jobs"]
+    assert before == []
+    assert (await served.get("/api/jobs?acceptedAfter=yesterday")).status == 400
+
+
+async def test_a_redrive_at_a_rate_tells_its_progress_and_can_be_stopped(served):
+    assert (await served.get("/api/dead/redrive")).body["state"] == "none"
+    assert (await served.ask("DELETE", "/api/dead/redrive")).status == 409
+    for number in range(3):
+        await served.settled(await served.enqueue("doomed", {"to": str(number)}), "dead")
+    begun = await served.post("/api/dead/redrive", {"all": True, "ratePerSecond": 0.01})
+    assert (begun.status, begun.body["matched"], begun.body["continues"]) == (200, 3, True)
+    async with asyncio.timeout(30):
+        with served.ulak.loops.watching() as news:
+            while (found := (await served.get("/api/dead/redrive")).body)["redriven"] < 1:
+                await served.ulak.clock.wait(news, 0.05)
+    assert (found["state"], found["matched"], found["ratePerSecond"]) == ("running", 3, 0.01)
+    stopped = (await served.ask("DELETE", "/api/dead/redrive")).body
+    assert (stopped["state"], stopped["redriven"]) == ("stopped", 1)
+    assert (await served.get("/api/audit")).body["items"][0]["verb"] == "dead.redrive.stop"
+
+
+async def test_a_reveal_is_written_to_the_audit_log(served):
+    identifier = await served.enqueue("mail", {"secret": "open sesame"})
+    masked = (await served.get(f"/api/jobs/{identifier}")).body["payload"]
+    assert "open sesame" not in str(masked)
+    assert (await served.get("/api/audit")).body["items"] == []
+    shown = (await served.get(f"/api/jobs/{identifier}?reveal=true")).body["payload"]
+    assert shown == {"secret": "open sesame"}
+    (line,) = (await served.get("/api/audit")).body["items"]
+    assert (line["who"], line["verb"], line["object"]) == ("loopback", "payload.reveal", f"job {identifier}")
+
+
+async def test_compute_tasks_are_listed_with_their_scripts(tmp_path):
+    (tmp_path / "double.py").write_text("def main(params, context):\n    return params['n'] * 2\n", encoding="utf-8")
+    async with serving(**{"compute.script_root": str(tmp_path)}) as served:
+        task = await served.ulak.compute.submit(Task.create("double.py", {"n": 4}, TaskType.IO_BOUND))
+        await served.ulak.compute.result(task, 30)
+        page = (await served.get("/api/compute/tasks", headers={})).body
+    (listed,) = page["items"]
+    assert (listed["task_id"], listed["status"], listed["script_path"]) == (str(task), "SUCCESS", "double.py")
+    assert page["next"] is None
+
+
+async def test_a_template_is_previewed_in_each_of_its_languages(served):
+    names = [one["name"] for one in (await served.get("/api/templates")).body]
+    assert "code" in names
+    previews = (await served.post("/api/templates/code/preview", {"variables": {"code": "4711", "minutes": 5}})).body
+    assert [one["language"] for one in previews] == ["en", "tr"]
+    assert all("4711" in one["body"] for one in previews)
+    (missing, _) = (await served.post("/api/templates/code/preview", {"variables": {}})).body
+    assert missing["body"] is None
+    assert "code" in missing["error"]
+    assert (await served.post("/api/templates/nothing/preview", {"variables": {}})).status == 404
+
+
+async def test_an_endpoint_is_named_by_its_id_where_its_address_is_masked(served):
+    url = "https://hooks.masal.example/secret-path"
+    await served.post("/api/webhook-endpoints", {"url": url})
+    (listed,) = (await served.get("/api/webhook-endpoints")).body
+    assert "secret-path" not in listed["url"]
+    assert (listed["attempts"], listed["successRate"]) == (0, None)
+    sent = await served.post("/api/webhook-endpoints/test", {"id": listed["id"]})
+    assert sent.status == 202
+    assert (await served.get(f"/api/webhook-endpoints/attempts?id={listed['id']}")).status == 200
+    assert (await served.post("/api/webhook-endpoints/test", {"id": "0" * 16})).status == 404
+    assert (await served.post("/api/webhook-endpoints/test", {})).status == 400
