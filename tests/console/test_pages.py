@@ -8,7 +8,6 @@ import pytest
 import pytest_asyncio
 
 from tests.api.serving import serving
-from ulak.console.words import TURKISH
 
 PATHS = (
     "",
@@ -99,8 +98,3 @@ async def test_language_and_theme_are_remembered(served):
     again = await served.get("/console/", headers={"cookie": "ulak_lang=tr; ulak_theme=dark"})
     assert "Genel bakış" in again.text
     assert 'data-theme="dark"' in again.text
-
-
-def test_turkish_has_no_blank_and_keeps_its_letters():
-    assert [word for word, text in TURKISH.items() if not text.strip()] == []
-    assert TURKISH["Jobs"] == "İşler"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import import_module, resources
 from typing import Any
 from urllib.parse import parse_qs, quote
+from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import RedirectResponse, Response
@@ -18,13 +19,14 @@ from ulak.app import Ulak
 from ulak.clock import to_datetime
 from ulak.console.page import ConsolePage
 from ulak.console.render import Glance, PageRenderer
-from ulak.console.words import LANGUAGES
+from ulak.console.words import LANGUAGES, Say
 from ulak.errors import NotFound
 from ulak.http.caller import caller_of
 
 ASSETS = resources.files(__package__) / "assets"
 THEMES = ("", "light", "dark")
-OWN_PAGES = ("engine", "system")
+MENU = "notify dispatch compute changes actions"  # rooms of others come after
+OWN_PAGES = ("overview", "jobs", "engine", "system")
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -36,14 +38,15 @@ HEADERS = {
 
 def pages_of(ulak: Ulak) -> dict[str, ConsolePage]:
     """The engine's pages and those of `ulak.console.pages.<room>`, in the order in which the menu has them."""
-    names = (*OWN_PAGES, *(room.name for room in ulak.rooms))
+    rooms = sorted((room.name for room in ulak.rooms), key=lambda name: (name not in MENU, MENU.find(name)))
+    names = (*OWN_PAGES, *rooms)
     found = [page for name in names for page in import_module(f"ulak.console.pages.{name}").PAGES]
     return {page.path: page for page in found}
 
 
 def add_console(api: FastAPI, ulak: Ulak, sessions: Sessions, ring: KeyRing) -> None:
     pages = pages_of(ulak)
-    renderer = PageRenderer(api, ulak, pages)
+    renderer = PageRenderer(api, pages, ZoneInfo(ulak.settings.console.time_zone))
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")
@@ -61,14 +64,14 @@ def add_console(api: FastAPI, ulak: Ulak, sessions: Sessions, ring: KeyRing) -> 
 
     @router.get("/console/login")
     async def ask_for_key(request: Request) -> Response:
-        return _page(await renderer.login(_look(request, ulak), failed=False))
+        return _page(renderer.login(_look(request, ulak), failed=False))
 
     @router.post("/console/login")
     async def log_in(request: Request) -> Response:
         given = parse_qs((await request.body()).decode("latin-1")).get("key", [""])[0]
         caller = ring.find(given.strip().encode())
         if caller is None:
-            return _page(await renderer.login(_look(request, ulak), failed=True), 401)
+            return _page(renderer.login(_look(request, ulak), failed=True), 401)
         answer = RedirectResponse("/console/", 303)
         secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
         answer.set_cookie(
@@ -89,7 +92,7 @@ def add_console(api: FastAPI, ulak: Ulak, sessions: Sessions, ring: KeyRing) -> 
             return RedirectResponse("/console/login", 303)
         look = _look(request, ulak, caller)
         if path.strip("/") == "jobs" and look.query.get("q"):
-            return RedirectResponse(found_place(look.query["q"].strip()), 303)
+            return RedirectResponse(found_place(look.query["q"].strip(), ulak.sample.kinds()), 303)
         answer = _page(await renderer.page(path.strip("/"), look))
         _remember(answer, request.query_params)
         return answer
@@ -97,13 +100,14 @@ def add_console(api: FastAPI, ulak: Ulak, sessions: Sessions, ring: KeyRing) -> 
     api.include_router(router)
 
 
-def found_place(text: str) -> str:
+def found_place(text: str, kinds: Collection[str]) -> str:
     """Where a search leads: an id to its job, a UUID to its message, anything else to the jobs of that kind or key."""
     if text.isascii() and text.isdigit():
         return f"/console/jobs/{text}"
     if len(text) == 36 and text.count("-") == 4:
         return f"/console/notifications/{quote(text, safe='')}"
-    return f"/console/jobs?kind={quote(text, safe='')}"
+    name = "kind" if text in kinds else "key"
+    return f"/console/jobs?{name}={quote(text, safe='')}"
 
 
 def _page(html: str, status: int = 200) -> Response:
@@ -118,7 +122,7 @@ def _look(request: Request, ulak: Ulak, caller: Caller = NOBODY) -> Glance:
     theme = query.pop("theme", request.cookies.get("ulak_theme", ""))
     return Glance(
         caller,
-        language if language in LANGUAGES else "en",
+        Say(language if language in LANGUAGES else "en"),
         theme if theme in THEMES else "",
         query,
         to_datetime(ulak.store.clock.now()),

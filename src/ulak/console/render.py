@@ -3,246 +3,220 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import jinja2
 import msgspec
 from fastapi import FastAPI
-from markupsafe import Markup
 
 from ulak.access.caller import Caller
-from ulak.app import Ulak
+from ulak.console import cells
 from ulak.console import format as forms
 from ulak.console.ask import Reply, ask
-from ulak.console.page import Action, Column, ConsolePage, FactsView, TableView
-from ulak.console.timeline import draw_timeline
-from ulak.console.words import word
+from ulak.console.page import Action, ConsolePage, Drawing, FactList, Found, Part, Source, Table, field_of
+from ulak.console.words import Say
 from ulak.errors import NotFound
 
-LIMIT = "50"
+GROUPS = (("engine", "Engine"), ("capabilities", "Capabilities"), ("system", "System"))
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
+    """Who looks, how, and at what."""
+
     caller: Caller
-    language: str
+    say: Say
     theme: str
     query: Mapping[str, str]
     now: datetime
     path: str
 
+    def here(self, **changes: str) -> str:
+        """The page's own address with another query: what is chosen is the address."""
+        return f"?{urlencode({**self.query, **changes})}"
+
 
 class PageRenderer:
-    def __init__(self, api: FastAPI, ulak: Ulak, pages: Mapping[str, ConsolePage]) -> None:
+    def __init__(self, api: FastAPI, pages: Mapping[str, ConsolePage], zone: tzinfo) -> None:
         self._api = api
-        self._ulak = ulak
         self._pages = pages
-        self._templates = jinja2.Environment(loader=jinja2.PackageLoader("ulak.console"), autoescape=True)
+        self._zone = zone
+        self._templates = jinja2.Environment(
+            loader=jinja2.PackageLoader("ulak.console"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        )
 
-    async def login(self, look: Glance, *, failed: bool) -> str:
-        return self._fill("login.html", look, title="Sign in", failed=failed, current="")
+    def login(self, look: Glance, *, failed: bool) -> str:
+        return self._fill("login.html", look, self._found(look, {}), title="Sign in", failed=failed, current=None)
 
     async def page(self, path: str, look: Glance) -> str:
-        if not path:
-            return await self._overview(look)
         page, given = self._find(path)
-        if page.detail is not None:
-            return await self._one(page, given, look)
-        found = await asyncio.gather(*(self._ask(view, look) for view in page.views))
-        views = [self._view(view, reply, look) for view, reply in zip(page.views, found, strict=True)]
-        drawn = {"page": page, "views": views, "title": page.title, "current": page.path}
-        return self._fill(page.drawing or "page.html", look, replies=[reply.document for reply in found], **drawn)
-
-    def _find(self, path: str) -> tuple[ConsolePage, str]:
-        if path in self._pages:
-            return self._pages[path], ""
-        parent, _, rest = path.partition("/")
-        page = self._pages.get(f"{parent}/{{id}}")
-        if page is None or not rest:
-            raise NotFound(f"no page {path!r:.80} in the console")
-        return page, rest
-
-    async def _overview(self, look: Glance) -> str:
-        overview, jobs, slo = await asyncio.gather(
-            ask(self._api, look.caller, "/api/overview"),
-            ask(self._api, look.caller, "/api/jobs", {"limit": "8"}),
-            ask(self._api, look.caller, "/api/actions/slo"),
-        )
+        found = await self._ask_all(page, look, given)
+        if page.source is not None and found.of(_named(page.source, found)) is None:
+            failure = next(iter(found.failures.values()), "")
+            raise NotFound(failure or f"no {path!r:.80} here")
         return self._fill(
-            "overview.html",
+            "page.html" if page.path else "overview.html",
             look,
-            title="Overview",
-            current="",
-            overview=overview.document if overview.failure is None else None,
-            failure=overview.failure,
-            jobs=jobs.document["jobs"] if jobs.failure is None else [],
-            slo=slo.document if slo.failure is None else None,
-            chart=_chart(overview.document) if overview.failure is None else "",
-        )
-
-    async def _one(self, page: ConsolePage, identifier: str, look: Glance) -> str:
-        assert page.detail is not None
-        reply = await ask(self._api, look.caller, page.detail.replace("{id}", quote(identifier, safe="")))
-        if reply.status == 404:
-            raise NotFound(reply.failure or f"no {identifier!r:.80}")
-        drawing = draw_timeline(reply.document) if isinstance(reply.document, dict) else None
-        return self._fill(
-            page.drawing or "detail.html",
-            look,
+            found,
             title=page.title,
-            current=page.path.partition("/")[0],
+            current=page.under or page.path,
             page=page,
-            identifier=identifier,
-            document=reply.document,
-            failure=reply.failure,
-            timeline=drawing,
-            actions=[self._action(one, reply.document, look) for one in page.actions if one.when(reply.document)]
-            if reply.failure is None
-            else [],
+            heading=page.heading(found) if page.heading else None,
+            verdict=page.verdict(found) if page.verdict else None,
+            links=page.links(found) if page.links else [],
+            actions=self._buttons(page.actions, _subject(page, found), found),
+            parts=[drawn for part in page.parts if (drawn := self._part(part, found, look)) is not None],
         )
 
-    async def _ask(self, view: TableView | FactsView, look: Glance) -> Reply:
-        query: dict[str, str] = {}
-        if isinstance(view, TableView):
-            query = {name: look.query[name] for name in (*view.filters, view.after) if look.query.get(name)}
-        path, _, fixed = view.source.partition("?")
-        query |= dict(pair.split("=", 1) for pair in fixed.split("&") if pair)
-        return await ask(self._api, look.caller, path, query)
+    def _find(self, path: str) -> tuple[ConsolePage, dict[str, str]]:
+        if path in self._pages:
+            return self._pages[path], {}
+        asked = path.split("/")
+        for page in self._pages.values():
+            names = page.path.split("/")
+            if len(names) == len(asked) and all(n == a or n.startswith("{") for n, a in zip(names, asked, strict=True)):
+                return page, {n[1:-1]: a for n, a in zip(names, asked, strict=True) if n.startswith("{")}
+        raise NotFound(f"no page {path!r:.80} in the console")
 
-    def _view(self, view: TableView | FactsView, reply: Reply, look: Glance) -> dict[str, Any]:
-        if isinstance(view, FactsView) or reply.failure is not None:
-            return {"view": view, "failure": reply.failure, "facts": self._facts(view, reply, look), "rows": []}
-        items = reply.document if not view.items else reply.document.get(view.items) or []
-        following = reply.document.get(view.following) if isinstance(reply.document, dict) else None
-        rows = [
-            {
-                "id": str(_field(item, view.key) or place),
-                "cells": [self._cell(column, item, look) for column in view.columns],
-                "actions": [self._action(one, item, look) for one in view.actions if one.when(item)],
-            }
-            for place, item in enumerate(items)
-        ]
-        older = f"?{urlencode({**look.query, view.after: following})}" if following else None
-        return {"view": view, "failure": None, "rows": rows, "older": older, "facts": []}
+    async def _ask_all(self, page: ConsolePage, look: Glance, given: Mapping[str, str]) -> Found:
+        """Routes that a page names, at once; then those that depend on their answers."""
+        found = self._found(look, given)
+        for wave in (False, True):
+            named = {_named(one, found): names for one, names in _sources(page) if callable(one) is wave}
+            await asyncio.gather(*(self._ask(one, names, found) for one, names in named.items() if one is not None))
+        return found
 
-    def _facts(self, view: TableView | FactsView, reply: Reply, look: Glance) -> list[tuple[str, Any]]:
-        if not isinstance(view, FactsView) or reply.failure is not None:
-            return []
-        return [
-            (title, self._cell(Column(title, name, form), reply.document, look)["html"])
-            for title, name, form in view.names
-        ]
+    async def _ask(self, source: str, names: Iterable[str], found: Found) -> None:
+        path, _, fixed = source.partition("?")
+        for name, value in found.given.items():
+            path = path.replace(f"{{{name}}}", quote(value, safe=""))
+        query = dict(pair.split("=", 1) for pair in fixed.split("&") if pair)
+        query |= {name: found.query[name] for name in names if found.query.get(name)}
+        _keep(found, source, await ask(self._api, found.caller, path, query))
 
-    def _cell(self, column: Column, item: Any, look: Glance) -> dict[str, Any]:
-        value = _field(item, column.name)
-        shown = self._shown(column, value, look)
-        if column.link is not None and value is not None:
-            place = column.link.replace("{}", quote(str(value), safe=""))
-            shown = Markup('<a class="{}" href="/console/{}">{}</a>').format("id", place, shown)
-        return {"title": column.title, "html": shown, "numeric": column.form in {"number", "percent"}}
+    def _found(self, look: Glance, given: Mapping[str, str]) -> Found:
+        return Found({}, {}, given, look.query, look.now, self._zone, look.say, look.caller)
 
-    def _shown(self, column: Column, value: Any, look: Glance) -> Any:
-        if value is None or value == "":
-            return Markup('<span class="soft">–</span>')
-        match column.form:
-            case "time":
-                return _time(value, look)
-            case "number":
-                return forms.number(value, look.language) if isinstance(value, int | float) else value
-            case "percent":
-                return forms.percent(value, look.language) if isinstance(value, int | float) else value
-            case "state":
-                return _state(value, look.language)
-            case "code" | "id":
-                return Markup("<code>{}</code>").format(value)
-            case "json":
-                return Markup("<code>{}</code>").format(msgspec.json.encode(value).decode()[:300])
-            case "yes":
-                return word("yes" if value else "no", look.language)
-            case _:
-                return ", ".join(map(str, value)) if isinstance(value, list) else value
+    # Parts
 
-    def _action(self, action: Action, item: Any, look: Glance) -> dict[str, str]:
-        def filled(text: str, *, encode: bool) -> str:
-            for name in _names(text):
-                value = str(_field(item, name))
-                text = text.replace(f"{{{name}}}", quote(value, safe="") if encode else value)
-            return text
+    def _part(self, part: Part, found: Found, look: Glance) -> dict[str, Any] | None:
+        if isinstance(part, Drawing):
+            value = part.prepare(found)
+            document = found.of(_named(part.source, found))
+            drawn = {"it": value, "actions": self._buttons(part.actions, document, found)}
+            return None if value is None else {"part": part, "template": part.template, **drawn}
+        source = _named(part.source, found)
+        if source is None:
+            return None
+        if source in found.failures:
+            return {"part": part, "template": "failure.html", "failure": found.failures[source]}
+        if isinstance(part, FactList):
+            document = found.of(source)
+            facts = [cells.cell(name, document, found) for name in part.names]
+            return {
+                "part": part, "template": "facts.html", "facts": facts,
+                "actions": self._buttons(part.actions, document, found),
+            }  # fmt: skip
+        return {"part": part, "template": "table.html", **self._table(part, found.of(source), found, look)}
 
+    def _table(self, part: Table, document: Any, found: Found, look: Glance) -> dict[str, Any]:
+        if callable(part.items):
+            items = part.items(document, found)
+        else:
+            items = document if not part.items else document.get(part.items) or []
+        following = field_of(document, part.following)
         return {
-            "label": word(action.label, look.language),
-            "method": action.method,
-            "path": filled(action.path, encode=True),
-            "body": "" if action.body is None else filled(action.body, encode=False),
-            "confirm": word(action.confirm or action.label, look.language),
-            "harmful": "yes" if action.harmful else "",
+            "rows": [
+                {
+                    "id": str(field_of(item, part.key)) if part.key else str(place),
+                    "cells": [cells.cell(column, item, found) for column in part.columns],
+                    "actions": self._buttons(part.actions, item, found),
+                }
+                for place, item in enumerate(items)
+            ],
+            "older": look.here(**{part.after: str(following)}) if following else None,
+            "chips": self._chips(part, look),
+            "filtered": any(look.query.get(name) for name in _query_names(part)),
+            "bulk": [_for_all(one, part, look) for one in self._buttons(part.bulk, {}, found)] if items else [],
+            "chosen": None if part.chosen is None else cells.button(part.chosen, {}, found),
         }
 
-    def _fill(self, template: str, look: Glance, **values: Any) -> str:
-        menu = [page for page in self._pages.values() if page.group is not None]
+    def _chips(self, part: Table, look: Glance) -> list[tuple[str, str, bool]]:
+        if part.chips is None:
+            return []
+        name, values = part.chips
+        now = look.query.get(name, "")
+        rest = {key: value for key, value in look.query.items() if key not in (name, part.after)}
+        return [
+            (
+                look.say(value.lower().replace("_", " ") if value else "All"),
+                f"?{urlencode({**rest, name: value})}",
+                now == value,
+            )
+            for value in ("", *values)
+        ]
+
+    def _buttons(self, actions: Iterable[Action], document: Any, found: Found) -> list[dict[str, Any]]:
+        return [cells.button(one, document, found) for one in actions if document is not None and one.when(document)]
+
+    def _fill(self, template: str, look: Glance, found: Found, **values: Any) -> str:
+        counts = found.of("/api/overview")
         return self._templates.get_template(template).render(
             look=look,
-            menu=menu,
-            _=lambda text: word(text, look.language),
-            number=lambda value: forms.number(value, look.language),
-            percent=lambda value: forms.percent(value, look.language),
-            time=lambda value: _time(value, look),
-            state=lambda value: _state(value, look.language),
+            found=found,
+            groups=[(title, [page for page in self._pages.values() if page.group == group]) for group, title in GROUPS],
+            _=look.say,
+            say=look.say,
+            time=lambda value: cells.time(value, found),
+            state=lambda value, **how: cells.state(value, found, **how),
+            icon=cells.icon,
+            document=cells.document,
             hue=forms.hue,
-            zone="UTC",
+            zone=self._zone,
+            clock=look.now.astimezone(self._zone).strftime("%H:%M:%S"),
+            counts=counts,
             **values,
         )
 
 
-def _time(value: Any, look: Glance) -> Markup:
-    at = forms.instant(value)
-    exact = str(value) if at is None else at.isoformat()
-    return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(
-        exact, forms.ago(value, look.now, look.language)
-    )
+def _sources(page: ConsolePage) -> Iterable[tuple[Source, list[str]]]:
+    """Each with the names of the page's query that go to it."""
+    yield "/api/overview", []  # the menu's counts; one sample serves all
+    if page.source is not None:
+        yield page.source, []
+    for part in page.parts:
+        if isinstance(part, Drawing):
+            yield from ((one, []) for one in part.sources)
+        elif isinstance(part, Table):
+            yield part.source, [*_query_names(part), part.after]
+        else:
+            yield part.source, []
 
 
-def _state(value: Any, language: str) -> Markup:
-    name = forms.hue(value)
-    icon = Markup('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>').format(name)
-    return Markup('<span class="state s-{}">{}{}</span>').format(name, icon, word(str(value).lower(), language))
+def _named(source: Source | None, found: Found) -> str | None:
+    return source(found) if callable(source) else source
 
 
-def _field(item: Any, name: str) -> Any:
-    for part in name.split("."):
-        if not isinstance(item, dict):
-            return None
-        item = item.get(part)
-    return item
+def _subject(page: ConsolePage, found: Found) -> Any:
+    return page.subject(found) if page.subject else found.of(_named(page.source, found))
 
 
-def _names(text: str) -> list[str]:
-    return [
-        part.partition("}")[0] for part in text.split("{")[1:] if "}" in part and part.partition("}")[0].isidentifier()
-    ]
+def _query_names(part: Table) -> list[str]:
+    return [*(name for name, _ in part.filters), *([part.chips[0]] if part.chips else [])]
 
 
-def _chart(document: dict[str, Any]) -> dict[str, str]:
-    """Two lines over 15 minutes, as paths of a drawing 900 wide and 228 high."""
-    points = document["history"]
-    top = max([1.0, *(max(accepted, done) for _, accepted, done in points)])
-    end = points[-1][0] if points else 0
+def _for_all(button: dict[str, Any], part: Table, look: Glance) -> dict[str, Any]:
+    """A button for all that fit what the page's address asks for."""
+    wanted = {name: look.query[name] for name in _query_names(part) if look.query.get(name)}
+    return {**button, "body": msgspec.json.encode(wanted or {"all": True}).decode()}
 
-    def place(at: float, value: float) -> str:
-        return f"{900 - (end - at):.1f},{228 - value / top * 210:.1f}"
 
-    accepted = " L".join(place(at, value) for at, value, _ in points)
-    done = " L".join(place(at, value) for at, _, value in points)
-    if not points:
-        return {"accepted": "", "done": "", "area": "", "top": f"{top:.0f}"}
-    first = f"{900 - (end - points[0][0]):.1f}"
-    return {
-        "accepted": f"M{accepted}",
-        "done": f"M{done}",
-        "area": f"M{first},228 L{done} L900,228 Z",
-        "top": f"{top:.0f}",
-    }
+def _keep(found: Found, source: str, reply: Reply) -> None:
+    if reply.failure is None:
+        found.documents[source] = reply.document
+    else:
+        found.failures[source] = reply.failure

@@ -2,57 +2,128 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from ulak.console.format import instant
+from ulak.console.format import clock_time, instant
+from ulak.console.page import Found
+from ulak.console.words import Say
 
-_WAITS = {"accepted", "retried", "snoozed", "released", "uncertain", "redriven"}
-_ENDS = {"done", "cancelled", "expired", "dead", "failed", "held"}
+LANE, FIRST = 46, 38
+STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
+DAY_SECONDS = 86_400
+_WAITS = {"accepted": "ready", "retried": "deferred", "snoozed": "deferred", "released": "ready", "redriven": "ready"}
+_ENDINGS = {"retried": "dead", "dead": "dead", "failed": "dead", "uncertain": "uncertain", "done": "done"}
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`x` and `width` are per cent of the axis."""
+    """`x` and `width` are per cent of the axis; the label stands beside the bar, on the side that has room."""
 
+    hue: str
     form: str
-    label: str
     x: float
     width: float
-    row: int
+    label: str
+
+    @property
+    def side(self) -> str:
+        """Right of the bar, left of it, or above where neither has room."""
+        return "right" if self.x + self.width < 62 else "left" if self.x > 38 else "above"
+
+    @property
+    def label_x(self) -> float:
+        return self.x if self.side == "left" else self.x + self.width
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class TimelineRow:
+    name: str
+    y: int
     bars: list[Bar]
-    begins: datetime
-    ends: datetime
-    rows: int
-
-    @property
-    def seconds(self) -> float:
-        return (self.ends - self.begins).total_seconds()
 
 
-def draw_timeline(document: dict[str, Any]) -> Drawing | None:
-    """None for a document without a timeline of instants."""
-    steps = [
-        (at, str(step.get("word") or step.get("what") or ""), int(step.get("attempt") or 0))
-        for step in document.get("timeline") or []
-        if isinstance(step, dict) and (at := instant(step.get("at"))) is not None
-    ]
-    if len(steps) < 2:
+@dataclass(frozen=True, slots=True)
+class TimelineDrawing:
+    lanes: list[TimelineRow]
+    ticks: list[tuple[float, str, str]]  # where in per cent, its text, its anchor
+    height: int
+    told: str
+
+
+def draw_timeline(timeline: Sequence[Mapping[str, Any]] | None, found: Found) -> TimelineDrawing | None:
+    """None for a job of which only one moment is known."""
+    steps = [(at, step) for step in timeline or () if (at := instant(step.get("at"))) is not None]
+    if not steps:
         return None
-    begins, ends = steps[0][0], steps[-1][0]
-    whole = max((ends - begins).total_seconds(), 0.001)
-    bars = []
-    for (at, what, attempt), (until, following, _) in pairwise(steps):
-        x, width = (at - begins).total_seconds() / whole * 100, max((until - at).total_seconds() / whole * 100, 0.3)
-        if what == "started":
-            form = "unknown" if following == "uncertain" else "bad" if following in {"retried", "dead"} else "known"
-            bars.append(Bar(form, f"{attempt}", x, min(width, 100 - x), attempt))
-        elif what in _WAITS:
-            bars.append(Bar("wait", what, x, min(width, 100 - x), 0))
-    return Drawing(bars, begins, ends, max((bar.row for bar in bars), default=0) + 1)
+    begins = steps[0][0]
+    moments = [((at - begins).total_seconds(), word_of(step), int(step.get("attempt") or 0)) for at, step in steps]
+    if moments[-1][1] in {"accepted", "started", "retried", "snoozed", "released", "uncertain", "redriven"}:
+        moments.append(((found.now - begins).total_seconds(), "", 0))  # it is not over: up to now
+    if len(moments) < 2:
+        return None
+    whole, step_seconds = _axis(max(moments[-1][0], 0.001))
+    lanes = _lanes(moments, whole, found.say)
+    ticks = [
+        (
+            place / whole * 100,
+            clock_time(begins, found.zone)[:8] if place == 0 else f"+{_short(place, found.say)}",
+            _anchor(place, whole),
+        )
+        for place in (number * step_seconds for number in range(round(whole / step_seconds) + 1))
+    ]
+    told = ", ".join(f"{found.say(word)} +{seconds:.3f} s" for seconds, word, _ in moments if word)
+    return TimelineDrawing(lanes, ticks, FIRST + LANE * len(lanes), told)
+
+
+def word_of(step: Mapping[str, Any]) -> str:
+    return str(step.get("word") or step.get("what") or "")
+
+
+def took(job: Mapping[str, Any], *, whole: bool = False) -> float | None:
+    """Seconds of the last attempt; whole: from accept to end."""
+    begin, end = instant(job.get("acceptedAt" if whole else "startedAt") or ""), instant(job.get("settledAt") or "")
+    return None if begin is None or end is None else max((end - begin).total_seconds(), 0.0)
+
+
+def _lanes(moments: list[tuple[float, str, int]], whole: float, say: Say) -> list[TimelineRow]:
+    waits: list[Bar] = []
+    attempts: dict[int, list[Bar]] = {}
+    for (at, word, attempt), (until, following, _) in pairwise(moments):
+        seconds = until - at
+        x, width = at / whole * 100, max(seconds / whole * 100, 0.4)
+        if word == "started":
+            hue = _ENDINGS.get(following, "running")
+            text = (
+                say("{word} after {time}", word=say(following), time=say.seconds(seconds))
+                if following
+                else say("running")
+            )
+            form = "hatch-bar" if hue == "uncertain" else "bar-of"
+            attempts.setdefault(attempt, []).append(Bar(hue if hue != "dead" else "dead", form, x, width, text))
+        elif word in _WAITS or word == "uncertain":
+            state = "suspect" if word == "uncertain" else _WAITS[word]
+            if width > 0.6:  # a wait that nobody sees is left to the table
+                waits.append(Bar(state, "soft-bar", x, width, f"{say(state)} {say.seconds(seconds)}"))
+    rows = [(say("Waits"), waits)] if waits else []
+    rows += [(say("Attempt {n}", n=number), bars) for number, bars in sorted(attempts.items())]
+    return [TimelineRow(name, FIRST + LANE * place, bars) for place, (name, bars) in enumerate(rows)]
+
+
+def _axis(seconds: float) -> tuple[float, float]:
+    """The whole axis and the seconds between two of its lines: round figures, seven lines at most."""
+    step: float = next((one for one in STEPS if seconds / one <= 7), DAY_SECONDS)
+    if step == DAY_SECONDS:
+        step = DAY_SECONDS * math.ceil(seconds / 7 / DAY_SECONDS)
+    return max(math.ceil(round(seconds / step, 6)), 1) * step, step
+
+
+def _anchor(place: float, whole: float) -> str:
+    return "start" if place == 0 else "end" if place >= whole * 0.999 else "middle"
+
+
+def _short(seconds: float, say: Say) -> str:
+    return say.seconds(seconds)

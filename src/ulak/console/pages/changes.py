@@ -1,40 +1,259 @@
-"""Pages of changes: feeds and syncs; a snapshot that was held back is approved or rejected here."""
+"""Pages of changes: registries, feeds, syncs; a snapshot that is held back: guards, differences, approve or reject."""
 
 from __future__ import annotations
 
-from ulak.console.page import Action, Column, ConsolePage, FactsView, TableView
+from typing import Any
 
+from markupsafe import Markup
+
+from ulak.console.diff import marked
+from ulak.console.page import Action, Column, ConsolePage, DialogField, Drawing, Empty, Found, Table
+from ulak.console.pages.overview import STATUS, held_snapshots
+
+SYNC = "/api/changes/{registry}/syncs/{id}"
+SYNCS = "/api/changes/{registry}/syncs?limit=24"
+PREVIEW = f"{SYNC}/preview"
+GUARDS = {"modified": "Modified", "removed": "Removed", "aliases": "Aliases lost", "count": "Size of the list"}
+SIGNS = {"added": "+", "modified": "~", "removed": "−"}
+
+
+def _registries(document: Any, _: Found) -> list[dict[str, Any]]:
+    feeds = document.get("feeds", {})
+    return [
+        {
+            "name": name,
+            "feeds": [feed for feed, one in feeds.items() if one["registry"] == name],
+            "count": sum(one["count"] for one in feeds.values() if one["registry"] == name),
+            "lastSync": one.get("lastSync") or {},
+        }
+        for name, one in document.get("registries", {}).items()
+    ]
+
+
+def _feeds(document: Any, _: Found) -> list[dict[str, Any]]:
+    return [{"name": name, **one} for name, one in document.get("feeds", {}).items()]
+
+
+def _chosen_registry(found: Found) -> str | None:
+    """The one that the address names, else the one that was synced."""
+    registries = (found.of(STATUS) or {}).get("registries", {})
+    synced = [name for name, one in registries.items() if one.get("lastSync")]
+    return found.query.get("registry") or next(iter((*synced, *registries)), None)
+
+
+def _syncs_source(found: Found) -> str | None:
+    name = _chosen_registry(found)
+    return None if name is None else f"/api/changes/{name}/syncs?limit=24"
+
+
+def _syncs(document: Any, found: Found) -> list[dict[str, Any]]:
+    registry = found.given.get("registry") or _chosen_registry(found)
+    return [{**one, "registry": registry} for one in document["items"]]
+
+
+def _numbers(sync: dict[str, Any], found: Found) -> str:
+    feeds = (sync.get("feeds") or {}).values()
+    totals = {name: sum(feed.get(name, 0) for feed in feeds) for name in ("added", "modified", "removed", "withheld")}
+    return ", ".join(f"{found.say.number(n)} {found.say(name)}" for name, n in totals.items() if n) or found.say(
+        "nothing"
+    )
+
+
+def _published(sync: dict[str, Any], _: Found) -> str:
+    """When, as the feeds say it."""
+    return max((str(feed.get("until") or "") for feed in (sync.get("feeds") or {}).values()), default="").replace(
+        "T", " "
+    )
+
+
+def _verdict(found: Found) -> str:
+    held = held_snapshots(found)
+    registries = (found.of(STATUS) or {}).get("registries", {})
+    if held:
+        return found.say(
+            "Snapshots that wait for a person: {names}. Readers still get the list before.",
+            names=", ".join(name for name, _ in held),
+        )
+    return found.say("Registries: {n}. Everything that was read is published.", n=len(registries))
+
+
+def held_number(found: Found) -> int:
+    feeds = ((found.of(PREVIEW) or {}).get("feeds") or {}).values()
+    return sum(feed["added"] + feed["modified"] + feed["removed"] for feed in feeds)
+
+
+def _sync_verdict(found: Found) -> Markup:
+    sync, say = found.of(SYNC), found.say
+    if found.of(PREVIEW) is None or not found.of(PREVIEW)["held"]:
+        return Markup.escape(
+            say("{verdict}: {numbers}.", verdict=say(str(sync["verdict"])), numbers=_numbers(sync, found))
+        )
+    return Markup("{} <b>{}</b>").format(
+        sync.get("error") or "", say("Nothing of it is published; readers still get the list before.")
+    )
+
+
+def _decidable(found: Found) -> dict[str, Any]:
+    """The sync with where it is and how many changes it still holds back."""
+    held = held_number(found) if (found.of(PREVIEW) or {}).get("held") else 0
+    return {**found.of(SYNC), "registry": found.given["registry"], "held": held}
+
+
+def _guards(found: Found) -> list[dict[str, Any]] | None:
+    feeds = (found.of(PREVIEW) or {}).get("feeds") or {}
+    rows = [
+        {"feed": feed, "name": found.say(GUARDS.get(guard, guard)), **facts, "tripped": facts["value"] > facts["limit"],
+         "width": min(facts["value"] / max(facts["limit"], 0.001) * 70, 100)}
+        for feed, one in feeds.items()
+        for guard, facts in (one.get("guards") or {}).items()
+    ]  # fmt: skip
+    return sorted(rows, key=lambda row: not row["tripped"]) or None
+
+
+def _summary(found: Found) -> dict[str, int] | None:
+    feeds = (found.of(PREVIEW) or {}).get("feeds")
+    if feeds is None:
+        return None
+    return {name: sum(feed[name] for feed in feeds.values()) for name in ("added", "modified", "removed")}
+
+
+def _record_sources(found: Found) -> list[tuple[str, str]]:
+    feeds = ((found.of(PREVIEW) or {}).get("feeds") or {}).items()
+    return [
+        (feed, one["identifier"])
+        for feed, facts in feeds
+        for one in facts["changes"][:20]
+        if one["changeType"] != "added"
+    ]
+
+
+def _diff(found: Found) -> list[dict[str, Any]] | None:
+    """The first changes of what is held back: as published, and as the snapshot has it."""
+    feeds = ((found.of(PREVIEW) or {}).get("feeds") or {}).items()
+    rows = []
+    for feed, facts in feeds:
+        for one in facts["changes"][:20]:
+            before = found.of(f"/api/v1/{feed}/{one['identifier']}")
+            rows.append({"identifier": one["identifier"], "change": one["changeType"], "sign": SIGNS[one["changeType"]],
+                         **marked(_fields(before), _fields(one.get("record")))})  # fmt: skip
+    return rows or None
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    """Only what a registry publishes of a record: its plain fields."""
+    found = record.get("record", record) if isinstance(record, dict) else {}
+    return {
+        name: value for name, value in found.items() if name not in {"identifier", "changeType", "stamp", "at", "until"}
+    }
+
+
+def _before(place: int) -> Any:
+    def source(found: Found) -> str | None:
+        wanted = _record_sources(found)
+        return f"/api/v1/{wanted[place][0]}/{wanted[place][1]}" if place < len(wanted) else None
+
+    return source
+
+
+SYNC_COLUMNS = (
+    Column(
+        "Sync",
+        lambda one, _: Markup('<a class="id" href="/console/changes/{}/{}">{}…</a>').format(
+            one["registry"], one["syncId"], one["syncId"][:13]
+        ),
+    ),
+    Column("Verdict", "verdict", "state"),
+    Column("What changed", _numbers),
+    Column("Published", _published, "soft"),
+    Column("Took", "seconds", "seconds"),
+    Column("Trouble", "error"),
+)
+SYNC_NOW = Action("Sync now", "POST", "/api/changes/{name}/sync", title="Sync {name} now?",
+                  follows="The list is read again; guards judge it before anything is published.", go=True)  # fmt: skip
 PAGES = (
     ConsolePage(
         "changes",
         "Changes",
         (
-            FactsView("Feeds", "/api/v1/status", (("Feeds", "feeds", "json"),)),
-            TableView(
-                "Syncs",
-                "/api/changes/gib/syncs",
+            Table(
+                "Registries",
+                STATUS,
                 (
-                    Column("Job", "syncId", "code"),
-                    Column("Status", "status", "state"),
-                    Column("Verdict", "verdict", "state"),
-                    Column("Seconds", "seconds", "number"),
-                    Column("Error", "error"),
-                    Column("Feeds", "feeds", "json"),
+                    Column("Registry", "name", "text", "changes?registry={}"),
+                    Column("Last sync", "lastSync.verdict", "state"),
+                    Column("Records", "count", "number"),
+                    Column("Feeds", "feeds"),
+                    Column("Trouble", "lastSync.error"),
                 ),
+                Empty("No registry is configured.", "ulak config show changes"),
+                items=_registries,
+                key="name",
+                actions=(SYNC_NOW,),
+            ),
+            Table(
+                "Syncs",
+                _syncs_source,
+                SYNC_COLUMNS,
+                Empty("No sync yet.", "ulak changes sync gib"),
+                items=_syncs,
                 key="syncId",
-                empty="ulak changes sync gib",
-                actions=(
-                    Action(
-                        "Reject",
-                        "POST",
-                        "/api/changes/gib/syncs/{syncId}/reject",
-                        confirm="Drop what this sync held back?",
-                        harmful=True,
-                        when=lambda row: row.get("verdict") in {"withheld", "quarantined"},
-                    ),
+            ),
+            Table(
+                "Feeds",
+                STATUS,
+                (
+                    Column("Feed", "name"),
+                    Column("Registry", "registry"),
+                    Column("Records", "count", "number"),
+                    Column("Published until", "until"),
+                    Column("Cursor", "cursor", "code"),
+                    Column("State hash", lambda one, _: f"{one['stateHash'][:12]}…", "code"),
                 ),
+                Empty("No feed.", "ulak config show changes"),
+                items=_feeds,
+                key="name",
             ),
         ),
         "capabilities",
+        verdict=_verdict,
+    ),
+    ConsolePage(
+        "changes/{registry}/{id}",
+        "Snapshot",
+        (
+            Drawing("Guards", "guards.html", _guards, "c7", (PREVIEW,)),
+            Drawing("What would change", "summary.html", _summary, "c5"),
+            Drawing("Changes", "diff.html", _diff, sources=tuple(_before(place) for place in range(20))),
+            Table("Syncs of this list", SYNCS, SYNC_COLUMNS, Empty("No sync yet."), items=_syncs, key="syncId"),
+        ),
+        source=SYNC,
+        heading=lambda found: Markup('{} <span class="id">{}…</span>').format(
+            found.given["registry"], found.given["id"][:13]
+        ),
+        verdict=_sync_verdict,
+        under="changes",
+        subject=_decidable,
+        actions=(
+            Action(
+                "Reject snapshot",
+                "POST",
+                "/api/changes/{registry}/syncs/{syncId}/reject",
+                title="Reject {held} changes?",
+                follows="The snapshot is dropped; the next sync reads the list anew.",
+                risk=True,
+                when=lambda sync: bool(sync.get("held")),
+            ),
+            Action(
+                "Publish {held} changes",
+                "POST",
+                "/api/changes/{registry}/syncs/{syncId}/approve",
+                body="{}",
+                title="Publish {held} changes?",
+                follows="Readers get them at once, and rules start their jobs. A published change stays published.",
+                go=True,
+                entries=(DialogField("ceiling", "Publish only if there are no more than", "{held}", "number"),),
+                when=lambda sync: bool(sync.get("held")),
+            ),
+        ),
     ),
 )

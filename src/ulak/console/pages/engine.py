@@ -1,160 +1,134 @@
-"""Pages of the engine: jobs, dead letters, timers and cron, events, queues, workers, breakers."""
+"""Pages of the engine: timers and cron, events, queues, workers, breakers."""
 
 from __future__ import annotations
 
-from ulak.console.page import Action, Column, ConsolePage, TableView
+from typing import Any
 
-_LIVE = frozenset({"ready", "running", "deferred", "behind", "suspect"})
+from ulak.console.page import Action, Column, ConsolePage, DialogField, Empty, Found, Table
 
-JOBS = TableView(
-    "Jobs",
-    "/api/jobs",
-    (
-        Column("Job", "id", "id", "jobs/{}"),
-        Column("Kind", "kind", "code"),
-        Column("Key", "key"),
-        Column("State", "status", "state"),
-        Column("Priority", "priority"),
-        Column("Attempts", "attempt", "number"),
-        Column("Accepted at", "acceptedAt", "time"),
-        Column("Settled at", "settledAt", "time"),
-    ),
-    items="jobs",
-    empty="ulak notify send IN_APP ayse Merhaba",
-    filters=("kind", "status"),
-    following="before",
-    after="before",
-    actions=(
-        Action(
-            "Cancel",
-            "POST",
-            "/api/jobs/{id}/cancel",
-            confirm="Cancel this job?",
-            harmful=True,
-            when=lambda row: row["status"] in _LIVE,
-        ),
-    ),
-)
+KINDS, WORKERS, BREAKERS = "/api/kinds", "/api/workers", "/api/breakers"
 
-DEAD = TableView(
-    "Dead letters",
-    "/api/dead",
-    (
-        Column("Job", "id", "id", "jobs/{}"),
-        Column("Kind", "kind", "code"),
-        Column("Class", "errorClass"),
-        Column("Code", "code", "code"),
-        Column("Cause", "cause"),
-        Column("Attempts", "attempt", "number"),
-        Column("Died at", "diedAt", "time"),
-    ),
-    items="dead",
-    filters=("kind", "errorClass", "code", "contains"),
-    following="after",
-    actions=(
-        Action(
-            "Send again", "POST", "/api/dead/redrive", body='{"ids": ["{id}"]}', confirm="Send this dead letter again?"
-        ),
-        Action("Drop", "DELETE", "/api/dead/{id}", confirm="Drop this dead letter for good?", harmful=True),
-    ),
-)
+
+def _queues(found: Found) -> str:
+    queues = found.items(KINDS)
+    paused = [one["kind"] for one in queues if one["paused"]]
+    waiting = sum(sum(one["jobs"].values()) for one in queues)
+    text = found.say("Queues: {n}, unfinished jobs in them: {m}.", n=len(queues), m=waiting)
+    if paused:
+        return f"{text} {found.say('Paused: {names}.', names=', '.join(paused))}"
+    return f"{text} {found.say('No queue is paused.')}"
+
+
+def _workers(found: Found) -> str:
+    return found.say("Processes that work on this store: {n}.", n=len(found.items(WORKERS)))
+
+
+def _breakers(found: Found) -> str:
+    number = len(found.items(BREAKERS, "breakers"))
+    if not number:
+        return found.say("Every destination answers; no breaker is open.")
+    return found.say("Destinations that are not tried now: {n}. Each is tried again by itself.", n=number)
+
+
+def _timers(found: Found) -> str:
+    return found.say(
+        "Cron entries: {n}. Timers that come next: {m}.",
+        n=len(found.items("/api/cron")), m=len(found.items("/api/timers?limit=50")),
+    )  # fmt: skip
+
+
+def _busy(queue: dict[str, Any], found: Found) -> str:
+    return ", ".join(f"{found.say.number(n)} {found.say(state)}" for state, n in queue["jobs"].items() if n)
+
 
 PAGES = (
-    ConsolePage("jobs", "Jobs", (JOBS,), "engine"),
-    ConsolePage(
-        "jobs/{id}",
-        "Job",
-        detail="/api/jobs/{id}",
-        actions=(
-            Action(
-                "Cancel",
-                "POST",
-                "/api/jobs/{id}/cancel",
-                confirm="Cancel this job?",
-                harmful=True,
-                when=lambda row: row.get("status") in _LIVE,
-            ),
-            Action(
-                "Send again",
-                "POST",
-                "/api/dead/redrive",
-                body='{"ids": ["{id}"]}',
-                confirm="Send this dead letter again?",
-                when=lambda row: row.get("status") == "dead",
-            ),
-        ),
-    ),
-    ConsolePage("dead", "Dead letters", (DEAD,), "engine"),
     ConsolePage(
         "timers",
         "Timers and cron",
         (
-            TableView(
-                "Timers and cron",
+            Table(
+                "Cron",
                 "/api/cron",
                 (
                     Column("Name", "name"),
                     Column("Expression", "expression", "code"),
-                    Column("Time zone", "timeZone"),
+                    Column("Time zone", "timeZone", "soft"),
                     Column("Kind", "kind", "code"),
-                    Column("Next at", "nextAt", "time"),
+                    Column("Next", "nextAt", "time"),
                 ),
+                Empty("No cron entry.", 'ulak.cron("nightly", "0 3 * * *", "report.nightly")'),
                 key="name",
-                empty="ulak.cron(…) in your app",
                 actions=(
-                    Action("Run now", "POST", "/api/cron/{name}/run", confirm="Run this entry now, beside its times?"),
+                    Action(
+                        "Run now",
+                        "POST",
+                        "/api/cron/{name}/run",
+                        title="Run {name} now?",
+                        follows="One job is enqueued beside its times; the next one stays as planned.",
+                        go=True,
+                    ),
                 ),
             ),
-            TableView(
-                "Deferred",
-                "/api/timers",
+            Table(
+                "Timers that come next",
+                "/api/timers?limit=50",
                 (
                     Column("Job", "id", "id", "jobs/{}"),
                     Column("Kind", "kind", "code"),
-                    Column("Key", "key"),
-                    Column("Due at", "dueAt", "time"),
+                    Column("Key", "key", "soft"),
+                    Column("Due", "dueAt", "time"),
                     Column("Attempts", "attempt", "number"),
                 ),
+                Empty("No timer is armed.", "ulak enqueue report.nightly --delay 60"),
             ),
         ),
         "engine",
+        verdict=_timers,
     ),
     ConsolePage(
         "events",
         "Events",
         (
-            TableView(
+            Table(
                 "Events",
-                "/api/events",
+                "/api/events?limit=100",
                 (
                     Column("Sequence", "seq", "number"),
                     Column("At", "at", "time"),
                     Column("Event", "name", "code"),
                     Column("Job", "job", "id", "jobs/{}"),
                     Column("Kind", "kind", "code"),
+                    Column("Data", "data", "json"),
                 ),
+                Empty("No event yet.", "ulak notify send IN_APP ayse Merhaba"),
                 items="events",
                 key="seq",
                 following="after",
-                filters=(),
+                filters=(("after", "From the sequence number"),),
             ),
         ),
         "engine",
+        verdict=lambda found: found.say("Everything that happened, in the order of its commits; oldest first."),
     ),
     ConsolePage(
         "kinds",
         "Queues",
         (
-            TableView(
+            Table(
                 "Queues",
-                "/api/kinds",
+                KINDS,
                 (
-                    Column("Kind", "kind", "code"),
-                    Column("Paused", "paused", "yes"),
-                    Column("Concurrency", "concurrency", "number"),
-                    Column("Jobs", "jobs", "json"),
-                    Column("Oldest at", "oldestAt", "time"),
+                    Column("Kind", "kind", "code", "jobs?kind={}"),
+                    Column(
+                        "State",
+                        lambda one, _: "paused" if one["paused"] else "ready" if one["handled"] else "none",
+                        "state",
+                    ),
+                    Column("Unfinished", _busy),
+                    Column("Oldest", "oldestAt", "time"),
+                    Column("At once", "concurrency", "number"),
                 ),
+                Empty("No handler is declared.", '@ulak.handles("mail")'),
                 key="kind",
                 actions=(
                     Action(
@@ -162,8 +136,9 @@ PAGES = (
                         "PATCH",
                         "/api/kinds/{kind}",
                         body='{"paused": true}',
-                        confirm="Pause this queue on all instances?",
-                        harmful=True,
+                        title="Pause {kind}?",
+                        follows="No process starts its jobs; those that run go on, and new ones are accepted.",
+                        risk=True,
                         when=lambda row: not row["paused"],
                     ),
                     Action(
@@ -171,59 +146,76 @@ PAGES = (
                         "PATCH",
                         "/api/kinds/{kind}",
                         body='{"paused": false}',
-                        confirm="Resume this queue?",
+                        title="Resume {kind}?",
+                        go=True,
                         when=lambda row: bool(row["paused"]),
+                    ),
+                    Action(
+                        "Bound",
+                        "PATCH",
+                        "/api/kinds/{kind}",
+                        body='{"paused": false}',
+                        title="How many jobs of {kind} at once?",
+                        follows="In each process. Empty is what the handler declares.",
+                        entries=(DialogField("concurrency", "Jobs at once", "{concurrency}", "number"),),
+                        when=lambda row: bool(row["handled"]) and not row["paused"],
                     ),
                 ),
             ),
         ),
         "engine",
+        verdict=_queues,
     ),
     ConsolePage(
         "workers",
         "Workers",
         (
-            TableView(
+            Table(
                 "Workers",
-                "/api/workers",
+                WORKERS,
                 (
                     Column("Process", "label"),
                     Column("Node", "node", "number"),
-                    Column("Started at", "startedAt", "time"),
+                    Column("Started", "startedAt", "time"),
                     Column("Lease until", "leaseAt", "time"),
-                    Column("This process", "isThis", "yes"),
                     Column("Running", "running", "number"),
+                    Column("Answers this page", "isThis", "yes"),
                 ),
+                Empty("No process works.", "ulak work"),
             ),
         ),
         "engine",
+        verdict=_workers,
     ),
     ConsolePage(
         "breakers",
         "Breakers",
         (
-            TableView(
-                "Breakers",
-                "/api/breakers",
+            Table(
+                "Open breakers",
+                BREAKERS,
                 (
-                    Column("Destination", "destination", "code"),
+                    Column("Destination", "destination", "code", "jobs?key={}"),
                     Column("State", "state", "state"),
-                    Column("Number", "failures", "number"),
-                    Column("Until", "untilAt", "time"),
+                    Column("Failures", "failures", "number"),
+                    Column("Next try", "untilAt", "time"),
                 ),
+                Empty("No breaker is open."),
                 items="breakers",
-                key="id",
                 actions=(
                     Action(
-                        "Reset",
+                        "Try at once",
                         "POST",
                         "/api/breakers/reset",
                         body='{"id": "{id}"}',
-                        confirm="Close this breaker and try at once?",
+                        title="Close the breaker of {destination}?",
+                        follows="Jobs that wait for it are due at once.",
+                        go=True,
                     ),
                 ),
             ),
         ),
         "engine",
+        verdict=_breakers,
     ),
 )

@@ -1,63 +1,235 @@
-"""Pages of notify: messages and webhook endpoints."""
+"""Pages of notify: messages, webhook endpoints with their answers, templates in both languages."""
 
 from __future__ import annotations
 
-from ulak.console.page import Action, Column, ConsolePage, TableView
+from typing import Any
+
+from markupsafe import Markup
+
+from ulak.console.format import instant
+from ulak.console.page import Action, Column, ConsolePage, DialogField, Drawing, Empty, FactList, Found, Table
+from ulak.console.timeline import draw_timeline
+
+MESSAGES, MESSAGE, ENDPOINTS = "/api/notifications?limit=25", "/api/notifications/{id}", "/api/webhook-endpoints"
+STATUSES = ("WAITING", "SCHEDULED", "SENDING", "RETRYING", "DELIVERED", "FAILED", "HELD", "CANCELLED", "EXPIRED")
+RESEND = Action(
+    "Send again",
+    "POST",
+    "/api/notifications/{id}/resend",
+    title="Send 1 message again?",
+    follows="Under its own id, so that a receiver that has it already can tell.",
+    go=True,
+    when=lambda row: row["status"] in {"FAILED", "DEAD", "HELD"},
+)
+CANCEL = Action(
+    "Cancel message",
+    "POST",
+    "/api/notifications/{id}/cancel",
+    title="Cancel 1 message?",
+    follows="It is not sent. This can’t be undone.",
+    risk=True,
+    way_out="Keep it",
+    when=lambda row: row["status"] in {"WAITING", "SCHEDULED", "RETRYING"},
+)
+NAMED = '{"id": "{id}"}'
+ENDPOINT_ACTIONS = (
+    Action("Send a test", "POST", f"{ENDPOINTS}/test", body=NAMED, title="Send 1 test event to {url}?",
+           follows="Signed as any other.", go=True),
+    Action("Resend failed", "POST", f"{ENDPOINTS}/replay", body=NAMED, title="Send what failed to {url} again?",
+           follows="Everything that died on its way there since then, each under its own id.",
+           entries=(DialogField("since", "Since", "", "instant"),)),
+    Action("Enable", "POST", f"{ENDPOINTS}/enable", body=NAMED, title="Send to {url} again?", go=True,
+           when=lambda row: row.get("disabledAt") is not None),
+    Action("Forget", "POST", f"{ENDPOINTS}/forget", body=NAMED, title="Forget {url}?",
+           follows="Its secrets are gone; the next webhook there is signed with the installation’s own key.",
+           risk=True, way_out="Keep it"),
+)  # fmt: skip
+
+
+def _attempts_source(found: Found) -> str | None:
+    if "id" in found.given:
+        return f"{ENDPOINTS}/attempts?id={found.given['id']}"
+    return None
+
+
+def _endpoint(found: Found) -> dict[str, Any] | None:
+    return next((one for one in found.items(ENDPOINTS) if one["id"] == found.given["id"]), None)
+
+
+def _endpoint_verdict(found: Found) -> str:
+    endpoint, say = _endpoint(found), found.say
+    if endpoint is None:
+        return ""
+    if endpoint["disabledAt"]:
+        return say("It is switched off: {why}", why=endpoint["reason"] or "")
+    if endpoint["successRate"] is None:
+        return say("Nothing was sent there in 24 hours.")
+    return say(
+        "It took {share} of {n} attempts in 24 hours.",
+        share=say.percent(endpoint["successRate"]),
+        n=endpoint["attempts"],
+    )
+
+
+def _verdict(found: Found) -> str:
+    messages = found.items(MESSAGES)
+    held = sum(one["status"] == "HELD" for one in messages)
+    failed = sum(one["status"] in {"FAILED", "DEAD"} for one in messages)
+    text = found.say("Of the last {n} messages, failed: {m}.", n=len(messages), m=failed)
+    return f"{text} {found.say('Held, for a person: {n}.', n=held)}" if held else text
+
+
+def _message_verdict(found: Found) -> str:
+    message, say = found.of(MESSAGE), found.say
+    accepted, settled = instant(message["createdAt"]), instant(message["settledAt"] or "")
+    if message["status"] == "DELIVERED" and accepted is not None and settled is not None:
+        seconds = (settled - accepted).total_seconds()
+        text = say(
+            "Delivered at attempt {n}, {time} after it was accepted.", n=message["attempts"], time=say.seconds(seconds)
+        )
+    else:
+        text = say("Attempts so far: {n}.", n=message["attempts"])
+    if message["uncertainAttempts"]:
+        text += " " + say("Attempts of which nobody knows how they ended: {n}.", n=message["uncertainAttempts"])
+    return text
+
+
+def _answer(attempt: dict[str, Any], found: Found) -> Markup:
+    good = attempt["code"] is None
+    hue = "done" if good else "dead"
+    text = attempt["status"] or attempt["code"] or found.say("none was seen")
+    return Markup(
+        '<span class="state s-{0}"><svg class="icon" aria-hidden="true"><use href="#i-{0}"/></svg>{1}</span>'
+    ).format(hue, text)
+
 
 PAGES = (
     ConsolePage(
         "notify",
         "Notify",
         (
-            TableView(
+            Table(
                 "Messages",
-                "/api/notifications",
+                MESSAGES,
                 (
-                    Column("Job", "id", "id", "notifications/{}"),
+                    Column("Message", "id", "id", "notifications/{}"),
                     Column("Type", "notificationType"),
                     Column("State", "status", "state"),
                     Column("Recipient", "recipient"),
                     Column("Attempts", "attempts", "number"),
-                    Column("Accepted at", "createdAt", "time"),
-                    Column("Settled at", "settledAt", "time"),
+                    Column("Accepted", "createdAt", "time"),
+                    Column("Ended", "settledAt", "time"),
                 ),
-                filters=("notificationType", "status", "reference"),
+                Empty("No message fits.", "ulak notify send IN_APP ayse Merhaba"),
+                chips=("status", STATUSES),
+                filters=(("notificationType", "Type"), ("reference", "Reference")),
                 following="nextBefore",
                 after="before",
-                empty="ulak notify send IN_APP ayse Merhaba",
-                actions=(
-                    Action(
-                        "Send again",
-                        "POST",
-                        "/api/notifications/{id}/resend",
-                        confirm="Send this message again, under its own id?",
-                        when=lambda row: row["status"] in {"FAILED", "DEAD", "HELD"},
-                    ),
-                    Action(
-                        "Cancel",
-                        "POST",
-                        "/api/notifications/{id}/cancel",
-                        confirm="Cancel this message?",
-                        harmful=True,
-                        when=lambda row: row["status"] in {"WAITING", "SCHEDULED", "RETRYING"},
-                    ),
-                ),
+                actions=(RESEND, CANCEL),
             ),
-            TableView(
-                "Endpoints",
-                "/api/webhook-endpoints",
+            Table(
+                "Webhook endpoints",
+                ENDPOINTS,
                 (
-                    Column("Destination", "url", "code"),
+                    Column("Address", "url", "code", "endpoints/{id}"),
+                    Column(
+                        "State",
+                        lambda one, _: (
+                            "stopped" if one["disabledAt"] else "open" if one["successRate"] == 0 else "idle"
+                        ),
+                        "state",
+                    ),
+                    Column("Success, 24 h", "successRate", "percent"),
+                    Column("Attempts, 24 h", "attempts", "number"),
                     Column("Secrets", "secrets", "number"),
-                    Column("Disabled at", "disabledAt", "time"),
-                    Column("Reason", "reason"),
+                    Column("Why off", "reason"),
                 ),
+                Empty("No endpoint is registered.", "ulak notify endpoints register https://hooks.example.org/ulak"),
                 items="",
-                key="url",
-                empty="ulak notify endpoints register URL",
+                actions=ENDPOINT_ACTIONS[:3],
+            ),
+            Table(
+                "Templates",
+                "/api/templates",
+                (Column("Template", "name", "code", "templates/{}"), Column("Languages", "languages")),
+                Empty("No template."),
+                items="",
+                key="name",
             ),
         ),
         "capabilities",
+        verdict=_verdict,
     ),
-    ConsolePage("notifications/{id}", "Messages", detail="/api/notifications/{id}"),
+    ConsolePage(
+        "notifications/{id}",
+        "Message",
+        (
+            Drawing("Timeline", "timeline.html", lambda found: draw_timeline(found.of(MESSAGE).get("timeline"), found)),
+            Table(
+                "What happened",
+                MESSAGE,
+                (
+                    Column("Time", "at", "time"),
+                    Column("Word", "what", "state"),
+                    Column("Attempt", "attempt", "number"),
+                    Column("Detail", "detail", "json"),
+                ),
+                Empty("Nothing happened yet."),
+                items="timeline",
+                span="c8",
+                key="",
+            ),
+            FactList(
+                "Facts",
+                MESSAGE,
+                (
+                    Column("Type", "notificationType"),
+                    Column("Recipient", "recipient"),
+                    Column("Subject", "subject"),
+                    Column("Text", "body"),
+                    Column("Priority", "priority"),
+                    Column("Accepted", "createdAt", "time"),
+                    Column("Ended", "settledAt", "time"),
+                    Column("Result", "detail", "json"),
+                ),
+            ),
+        ),
+        source=MESSAGE,
+        heading=lambda found: Markup('<span class="id">{}</span>').format(found.given["id"]),
+        verdict=_message_verdict,
+        under="notify",
+        actions=(RESEND, CANCEL),
+        links=lambda found: [("Show as JSON", f"/api/notifications/{found.given['id']}")],
+    ),
+    ConsolePage(
+        "endpoints/{id}",
+        "Webhook endpoint",
+        (
+            Table(
+                "Last answers",
+                _attempts_source,
+                (
+                    Column("Message", "id", "id", "notifications/{}"),
+                    Column("Answer", _answer),
+                    Column("Attempt", "attempt", "number"),
+                    Column("Took", lambda one, _: one["milliseconds"] / 1000, "seconds"),
+                    Column("At", "at", "time"),
+                ),
+                Empty("Nothing was sent there yet.", "ulak notify endpoints test URL"),
+                key="",
+            ),
+        ),
+        source=ENDPOINTS,
+        heading=lambda found: Markup("<code>{}</code>").format((_endpoint(found) or {}).get("url", found.given["id"])),
+        verdict=_endpoint_verdict,
+        under="notify",
+    ),
+    ConsolePage(
+        "templates/{id}",
+        "Template",
+        (Drawing("Preview", "template.html", lambda found: found.given["id"], sources=("/api/templates",)),),
+        heading=lambda found: Markup("<code>{}</code>").format(found.given["id"]),
+        verdict=lambda found: found.say("Filled in with your variables in each of its languages; nothing is sent."),
+        under="notify",
+    ),
 )

@@ -2,74 +2,119 @@
 
 from __future__ import annotations
 
-from ulak.console.page import Action, Column, ConsolePage, FactsView, TableView
+from ulak.console.page import Action, Column, ConsolePage, DialogField, Empty, FactList, Found, Table
+
+STORE = "/api/db"
+
+
+def _store(found: Found) -> str:
+    store = found.of(STORE)
+    if store is None:
+        return ""
+    if store["differences"]:
+        return found.say("Some accepted jobs are not accounted for: run ulak db check.")
+    return found.say("Everything that was accepted is accounted for.")
+
 
 PAGES = (
     ConsolePage(
         "keys",
         "Keys",
         (
-            TableView(
+            Table(
                 "Keys",
                 "/api/keys",
                 (
                     Column("Name", "name"),
                     Column("Key", "id", "code"),
                     Column("Scopes", "scopes"),
-                    Column("Made at", "madeAt", "time"),
-                    Column("Revoked at", "revokedAt", "time"),
+                    Column("Made", "createdAt", "time"),
+                    Column("Revoked", "revokedAt", "time"),
                 ),
+                Empty("No key: only this machine may come in.", "ulak keys create ops --scope admin"),
                 items="keys",
-                empty="ulak keys create ops --scope admin",
+                bulk=(),
                 actions=(
                     Action(
                         "Revoke",
                         "DELETE",
                         "/api/keys/{id}",
-                        confirm="Revoke this key? Whoever has it is out within seconds.",
-                        harmful=True,
+                        title="Revoke the key {name}?",
+                        follows="Whoever has it is out within seconds. This can’t be undone.",
+                        risk=True,
+                        way_out="Keep it",
                         when=lambda row: not row.get("revokedAt"),
                     ),
                 ),
             ),
         ),
         "system",
+        verdict=lambda found: found.say(
+            "Who may come in, and with which scopes. A key is shown once, when it is made."
+        ),
     ),
     ConsolePage(
         "store",
         "Store",
         (
-            FactsView(
+            FactList(
                 "Store",
-                "/api/db",
+                STORE,
                 (
-                    ("Store", "store", "text"),
-                    ("Name", "storeId", "code"),
-                    ("Number", "live", "number"),
-                    ("held", "held", "number"),
-                    ("Reason", "warnings", "text"),
+                    Column("Address", "store", "code"),
+                    Column("Mark", "storeId", "code"),
+                    Column("Unfinished jobs", "live", "number"),
+                    Column("Held by a restore", "held", "number"),
+                    Column("Not accounted for", "differences", "json"),
+                    Column("Warnings", "warnings"),
+                ),
+                span="c12",
+                actions=(
+                    Action(
+                        "Back up",
+                        "POST",
+                        "/api/db/backup",
+                        body="{}",
+                        title="Back up the store now?",
+                        follows="A copy is written into the folder backups beside it; work goes on meanwhile.",
+                        go=True,
+                        entries=(DialogField("name", "File name; empty makes one"),),
+                        when=lambda store: store["store"].startswith("sqlite:"),
+                    ),
+                    Action(
+                        "Let {held} jobs go",
+                        "POST",
+                        "/api/db/resume",
+                        title="Let {held} held jobs go?",
+                        follows="A restore holds them, since they may have run elsewhere. Those that are due run now.",
+                        risk=True,
+                        when=lambda store: bool(store["held"]),
+                    ),
                 ),
             ),
         ),
         "system",
+        verdict=_store,
     ),
     ConsolePage(
         "audit",
         "Audit",
         (
-            TableView(
+            Table(
                 "Audit",
-                "/api/audit",
+                "/api/audit?limit=100",
                 (
                     Column("At", "at", "time"),
                     Column("Who", "who"),
-                    Column("Verb", "verb", "code"),
-                    Column("Object", "object"),
+                    Column("What", "verb", "code"),
+                    Column("To what", "object"),
                     Column("Detail", "detail", "json"),
                 ),
+                Empty("Nobody has done anything yet."),
                 key="seq",
             ),
         ),
         "system",
+        verdict=lambda found: found.say("Who did what, each line sealed with the one before it."),
     ),
 )

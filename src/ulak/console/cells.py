@@ -1,0 +1,155 @@
+"""Values as cells, states as words with their shape, actions as buttons."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from markupsafe import Markup
+
+from ulak.console import format as forms
+from ulak.console.page import Action, Column, Found, field_of
+from ulak.console.words import Say
+
+NOTHING = Markup('<span class="soft">–</span>')
+_NAMES = re.compile(r"\{([A-Za-z_][A-Za-z_.]*)\}")
+_MASKED = re.compile(r"([^\s\"]*\*\*\*[^\s\"]*|\[[0-9,.]+ characters?, mark [0-9a-f]+\])")
+MAX_JSON = 160
+
+
+def icon(name: str) -> Markup:
+    return Markup('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>').format(name)
+
+
+def state(value: Any, found: Found, *, loud: bool = False) -> Markup:
+    name = forms.hue(value)
+    text = found.say(str(value).lower().replace("_", " "))
+    return Markup('<span class="state s-{}{}">{}{}</span>').format(name, " loud" if loud else "", icon(name), text)
+
+
+def time(value: Any, found: Found) -> Markup:
+    at = forms.instant(value)
+    if at is None:
+        return Markup("{}").format(value)
+    exact = at.astimezone(found.zone) if at.tzinfo else at
+    return Markup('<time datetime="{}" title="{} {}">{}</time>').format(
+        at.isoformat(), exact.strftime("%Y-%m-%d %H:%M:%S"), found.zone, forms.ago(at, found.now, found.zone, found.say)
+    )
+
+
+def masked(text: str) -> Markup:
+    """Text in which everything that is masked stands on its own ground."""
+    pieces = _MASKED.split(text)
+    return Markup("").join(
+        Markup('<span class="masked">{}</span>').format(piece) if place % 2 else Markup.escape(piece)
+        for place, piece in enumerate(pieces)
+    )
+
+
+def document(value: Any) -> Markup:
+    """JSON for people, masks marked."""
+    return masked(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def shown(form: str, value: Any, found: Found) -> Any:
+    if value is None or value in ("", [], {}):
+        return NOTHING
+    say = found.say
+    match form:
+        case "time":
+            return time(value, found)
+        case "number" if isinstance(value, int | float):
+            return say.number(value)
+        case "percent" if isinstance(value, int | float):
+            return say.percent(value)
+        case "seconds" if isinstance(value, int | float):
+            return say.seconds(value)
+        case "state":
+            return state(value, found)
+        case "code" | "id":
+            return Markup("<code>{}</code>").format(short(str(value)) if form == "id" else value)
+        case "soft":
+            return Markup('<span class="soft">{}</span>').format(value)
+        case "json":
+            text = msgspec.json.encode(value).decode()
+            return Markup("<code>{}</code>").format(masked(text if len(text) <= MAX_JSON else text[:MAX_JSON] + "…"))
+        case "yes":
+            return say("yes" if value else "no")
+        case _ if isinstance(value, Markup):
+            return value
+        case _:
+            return masked(", ".join(map(str, value)) if isinstance(value, list) else str(value))
+
+
+def short(identifier: str) -> str:
+    """A UUID by its two ends: those of one hour begin alike."""
+    return f"{identifier[:13]}…" if len(identifier) == 36 and identifier.count("-") == 4 else identifier
+
+
+def cell(column: Column, item: Any, found: Found) -> dict[str, Any]:
+    value = column.name(item, found) if callable(column.name) else field_of(item, column.name)
+    html = shown(column.form, value, found)
+    if column.link is not None and value is not None:
+        place = filled(column.link.replace("{}", quote(str(value), safe="")), item, encode=True)
+        html = Markup('<a class="{}" href="/console/{}">{}</a>').format(
+            "id" if column.form in {"id", "code"} else "", place, html if column.form != "id" else short(str(value))
+        )
+    return {"title": column.title, "html": html, "numeric": column.form in {"number", "percent", "seconds"}}
+
+
+def filled(text: str, item: Any, *, encode: bool, say: Say | None = None) -> str:
+    """`{field}` of the item in its place; a name that the item has not stays as it is."""
+
+    def put(match: re.Match[str]) -> str:
+        value = field_of(item, match[1])
+        if value is None:
+            return match[0]
+        if say is not None and isinstance(value, int):
+            return say.number(value)
+        return quote(str(value), safe="") if encode else str(value)
+
+    return _NAMES.sub(put, text)
+
+
+def button(action: Action, item: Any, found: Found) -> dict[str, Any]:
+    say = found.say
+
+    def text(words: str) -> str:
+        return filled(say(words), item, encode=False, say=say)
+
+    body = action.body
+    return {
+        "label": text(action.label),
+        "method": action.method,
+        "path": filled(action.path, item, encode=True),
+        "body": "" if body is None else filled_json(body, item),
+        "title": text(action.title or action.label),
+        "follows": text(action.follows) if action.follows else "",
+        "way_out": say(action.way_out),
+        "style": "risk" if action.risk else "go" if action.go else "",
+        "dry": action.dry,
+        "entries": [
+            {
+                "name": one.name,
+                "label": say(one.label),
+                "value": filled(one.value, item, encode=False),
+                "form": one.form,
+            }
+            for one in action.entries
+        ],
+    }
+
+
+def filled_json(body: str, item: Any) -> str:
+    """A body whose texts are fields of the item: `{"id": "{id}"}`."""
+
+    def put(value: Any) -> Any:
+        if isinstance(value, str):
+            return filled(value, item, encode=False)
+        if isinstance(value, list):
+            return [put(one) for one in value]
+        return {name: put(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+    return msgspec.json.encode(put(msgspec.json.decode(body))).decode()

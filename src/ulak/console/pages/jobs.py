@@ -1,0 +1,273 @@
+"""Pages of jobs and dead letters: lists, one job with its life drawn, sending dead letters again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from ulak.console.format import instant
+from ulak.console.page import Action, Column, ConsolePage, DialogField, Drawing, Empty, FactList, Found, Table
+from ulak.console.timeline import draw_timeline, took
+
+LIVE = ("ready", "running", "deferred", "behind", "suspect")
+STATUSES = (*LIVE, "done", "dead", "cancelled", "expired")
+JOB = "/api/jobs/{id}"
+
+CANCEL = Action(
+    "Cancel job",
+    "POST",
+    "/api/jobs/{id}/cancel",
+    title="Cancel job {id}?",
+    follows="It ends at once while it waits; while it runs, its worker is asked to stop. This can’t be undone.",
+    risk=True,
+    way_out="Keep it",
+    when=lambda job: job["status"] in LIVE,
+)
+SEND_AGAIN = Action(
+    "Send again",
+    "POST",
+    "/api/dead/redrive",
+    body='{"ids": ["{id}"]}',
+    title="Send 1 dead letter again?",
+    follows="It keeps its id and gets fresh attempts.",
+    go=True,
+    when=lambda job: job.get("status") == "dead",
+)
+EDIT = Action(
+    "Edit payload",
+    "PUT",
+    "/api/dead/{id}/payload",
+    body="{}",
+    title="Edit the payload of job {id}?",
+    follows="It is used when the letter is sent again. Opening it is recorded under your key’s name.",
+    entries=(DialogField("", "Payload (JSON)", "reveal:/api/jobs/{id}", "json"),),
+    when=lambda job: job.get("status") == "dead",
+)
+DROP = Action(
+    "Drop",
+    "DELETE",
+    "/api/dead/{id}",
+    title="Drop 1 dead letter?",
+    follows="Its payload is gone for good.",
+    risk=True,
+    way_out="Keep it",
+)
+RATE = DialogField("ratePerSecond", "How many a second; empty sends all at once", "", "number")
+
+JOBS = Table(
+    "Jobs",
+    "/api/jobs?limit=50",
+    (
+        Column("Job", "id", "id", "jobs/{}"),
+        Column("Kind", "kind", "code"),
+        Column("Key", "key", "soft"),
+        Column("State", "status", "state"),
+        Column("Attempts", "attempt", "number"),
+        Column("Took", lambda job, _: took(job), "seconds"),
+        Column("Accepted", "acceptedAt", "time"),
+    ),
+    Empty("No job fits.", "ulak notify send IN_APP ayse Merhaba"),
+    items="jobs",
+    chips=("status", STATUSES),
+    filters=(
+        ("kind", "Kind"),
+        ("key", "Key"),
+        ("acceptedAfter", "Accepted from"),
+        ("acceptedBefore", "Accepted until"),
+    ),
+    following="before",
+    after="before",
+    actions=(CANCEL,),
+)
+
+
+def _job_verdict(found: Found) -> Markup:
+    job, say = found.of(JOB), found.say
+    steps = job["timeline"]
+    uncertain = [step["attempt"] for step in steps if step["word"] == "uncertain"]
+    seconds = took(job, whole=True)
+    texts = {
+        "done": say(
+            "Done at attempt {n}, {time} after it was accepted.", n=job["attempt"], time=say.seconds(seconds or 0)
+        ),
+        "dead": say("Dead after attempt {n}: {why}", n=job["attempt"], why=str(job.get("detail") or "")[:200]),
+        "ready": say("A worker takes it next."),
+        "running": say("A process has it now, at attempt {n}.", n=job["attempt"]),
+        "deferred": say("It waits for a time: a delay, a backoff or an open breaker."),
+        "behind": say("Its key has no free slot; it waits in line."),
+        "suspect": say("Its process died; it runs again, apart."),
+        "cancelled": say("Somebody called it off."),
+        "expired": say("Its time was over before it ran."),
+    }
+    told = Markup.escape(texts.get(job["status"], ""))
+    if uncertain:
+        told += Markup(" <b>{}</b>").format(
+            say(
+                "Attempt {n} is uncertain: its process died meanwhile, so its effect may have happened twice.",
+                n=uncertain[-1],
+            )
+        )
+    return told
+
+
+def _after(step: dict[str, Any], found: Found) -> str:
+    first, at = instant(found.of(JOB)["timeline"][0]["at"]), instant(step["at"])
+    assert first is not None
+    assert at is not None
+    return f"+{(at - first).total_seconds():.3f} s"
+
+
+def _timeline(found: Found) -> Any:
+    return draw_timeline(found.of(JOB).get("timeline"), found)
+
+
+def _progress(found: Found) -> Any:
+    progress = found.of("/api/dead/redrive")
+    return progress if progress and progress["state"] != "none" else None
+
+
+def _dead_verdict(found: Found) -> str:
+    causes = found.items("/api/dead/causes")
+    number = sum(one["number"] for one in causes)
+    if not number:
+        return found.say("No dead letter: everything that was accepted ended well, or still tries.")
+    return found.say(
+        "Dead letters: {n}, of {m} causes. Most frequent: {cause}.",
+        n=number, m=len(causes), cause=causes[0]["code"] or causes[0]["errorClass"],
+    )  # fmt: skip
+
+
+PAGES = (
+    ConsolePage("jobs", "Jobs", (JOBS,), "engine"),
+    ConsolePage(
+        "jobs/{id}",
+        "Job",
+        (
+            Drawing("Timeline", "timeline.html", _timeline, source=JOB),
+            Table(
+                "What happened",
+                JOB,
+                (
+                    Column("Time", "at", "time"),
+                    Column("After", _after, "soft"),
+                    Column("Word", "word", "state"),
+                    Column("Attempt", "attempt", "number"),
+                    Column("Detail", "detail", "json"),
+                ),
+                Empty("Nothing happened yet."),
+                items="timeline",
+                span="c8 tall",
+                key="",
+            ),
+            FactList(
+                "Facts",
+                JOB,
+                (
+                    Column("Kind", "kind", "code"),
+                    Column("Key", "key"),
+                    Column("Priority", "priority"),
+                    Column("Accepted", "acceptedAt", "time"),
+                    Column("Due", "dueAt", "time"),
+                    Column("Expires", "expiresAt", "time"),
+                    Column("Ended", "settledAt", "time"),
+                    Column("Crashes", "crashes", "number"),
+                    Column("Unique by", "uniqueKey", "code"),
+                    Column("Result", "detail", "json"),
+                ),
+            ),
+            Drawing("Payload", "payload.html", lambda found: found.of(JOB), span="c4", source=JOB),
+        ),
+        heading=lambda found: Markup('<span class="id">{}</span>').format(found.given["id"]),
+        verdict=_job_verdict,
+        source=JOB,
+        actions=(CANCEL, EDIT, SEND_AGAIN),
+        under="jobs",
+        links=lambda found: [("Show as JSON", f"/api/jobs/{found.given['id']}")],
+    ),
+    ConsolePage(
+        "dead",
+        "Dead letters",
+        (
+            Drawing(
+                "Sending again",
+                "redrive.html",
+                _progress,
+                sources=("/api/dead/redrive",),
+                source="/api/dead/redrive",
+                actions=(
+                    Action(
+                        "Stop after {redriven}",
+                        "DELETE",
+                        "/api/dead/redrive",
+                        title="Stop after {redriven} of {matched}?",
+                        follows="Letters that were sent again stay sent; the rest stays here.",
+                        risk=True,
+                        way_out="Let it go on",
+                        when=lambda one: one["state"] == "running",
+                    ),
+                ),
+            ),
+            Table(
+                "By cause",
+                "/api/dead/causes",
+                (
+                    Column(
+                        "Cause",
+                        lambda one, _: one["code"] or one["errorClass"],
+                        "code",
+                        "dead?kind={kind}&errorClass={errorClass}",
+                    ),
+                    Column("Kind", "kind", "code"),
+                    Column("Class", "errorClass"),
+                    Column("Number", "number", "number"),
+                    Column("Last died", "lastAt", "time"),
+                ),
+                Empty("Nothing died."),
+                key="",
+            ),
+            Table(
+                "Dead letters",
+                "/api/dead?limit=50",
+                (
+                    Column("Job", "id", "id", "jobs/{}"),
+                    Column("Kind", "kind", "code"),
+                    Column("Code", lambda one, _: one["code"] or one["errorClass"], "code"),
+                    Column("Cause", "cause"),
+                    Column("Attempts", "attempt", "number"),
+                    Column("Died", "settledAt", "time"),
+                ),
+                Empty("No dead letter fits.", "ulak dead list"),
+                items="dead",
+                chips=("errorClass", ("permanent", "transient", "uncertain")),
+                filters=(("kind", "Kind"), ("code", "Code"), ("contains", "Cause contains")),
+                following="after",
+                actions=(DROP,),
+                bulk=(
+                    Action(
+                        "Send all that fit again",
+                        "POST",
+                        "/api/dead/redrive",
+                        body="{}",
+                        title="Send {n} dead letters again?",
+                        follows="They keep their ids and get fresh attempts. With a rate you can stop on the way.",
+                        go=True,
+                        dry=True,
+                        entries=(RATE,),
+                    ),
+                ),
+                chosen=Action(
+                    "Send {n} again",
+                    "POST",
+                    "/api/dead/redrive",
+                    body='{"ids": []}',
+                    title="Send {n} dead letters again?",
+                    follows="They keep their ids and get fresh attempts.",
+                    go=True,
+                ),
+            ),
+        ),
+        "engine",
+        verdict=_dead_verdict,
+    ),
+)

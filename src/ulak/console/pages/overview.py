@@ -1,0 +1,163 @@
+"""The first page: what the whole store does, and who is on turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from ulak.console.charts import flow, spark
+from ulak.console.page import ConsolePage, Drawing, Found
+
+PROMISES = (
+    ("p95_end_to_end_seconds", "End to end, p95", "seconds"),
+    ("success_rate", "Success", "percent"),
+    ("dlq_rate", "Dead letters", "percent"),
+    ("critical_retry_exhausted_rate", "Critical, retries used up", "percent"),
+)
+OVERVIEW, CAUSES, STATUS, SLO = "/api/overview", "/api/dead/causes?limit=3", "/api/v1/status", "/api/actions/slo"
+
+
+def held_snapshots(found: Found) -> list[tuple[str, dict[str, Any]]]:
+    """Registries whose last sync waits for a person."""
+    registries = (found.of(STATUS) or {}).get("registries", {})
+    return [
+        (name, one["lastSync"])
+        for name, one in registries.items()
+        if (one.get("lastSync") or {}).get("verdict") in {"quarantined", "withheld"}
+    ]
+
+
+def asks(found: Found) -> list[dict[str, Any]]:
+    """What needs a person: with a sentence, a reason and where to decide."""
+    say, totals = found.say, (found.of(OVERVIEW) or {}).get("totals", {})
+    held, dead = totals.get("held", 0), totals.get("dead", 0) - totals.get("held", 0)
+    waiting = []
+    if held:
+        waiting.append(
+            {
+                "hue": "held",
+                "text": say("{n} jobs are held", n=held),
+                "why": say("Nobody knows whether they had their effect"),
+                "href": "/console/dead?errorClass=uncertain",
+                "do": say("Decide on {n}", n=held),
+            }
+        )
+    for name, sync in held_snapshots(found):
+        waiting.append(
+            {
+                "hue": "held",
+                "text": say("{name}: a snapshot is held back", name=name),
+                "why": sync.get("error") or "",
+                "href": f"/console/changes/{name}/{sync['syncId']}",
+                "do": say("Review snapshot"),
+            }
+        )
+    if dead > 0:
+        causes = [f"{say.number(one['number'])} × {one['code'] or one['errorClass']}" for one in found.items(CAUSES)]
+        waiting.append(
+            {
+                "hue": "dead",
+                "text": say("{n} dead letters", n=dead),
+                "why": ", ".join(causes),
+                "href": "/console/dead",
+                "do": say("Look at {n}", n=dead),
+            }
+        )
+    return waiting
+
+
+def verdict(found: Found) -> Markup:
+    say, overview = found.say, found.of(OVERVIEW)
+    if overview is None:
+        return Markup("")
+    accounted = "Everything that was accepted is accounted for."
+    parts = [
+        Markup.escape(
+            say(accounted if overview["accounted"] else "Some accepted jobs are not accounted for: run ulak db check.")
+        )
+    ]
+    waiting = len(asks(found))
+    if waiting:
+        parts.append(Markup('<a href="#person">{}</a>').format(say("Things that need a person: {n}.", n=waiting)))
+    else:
+        parts.append(Markup.escape(say("Nothing needs a person.")))
+    if overview["breakers"]:
+        parts.append(
+            Markup.escape(
+                say("Destinations that are dark and tried again by themselves: {n}.", n=len(overview["breakers"]))
+            )
+        )
+    return Markup(" ").join(parts)
+
+
+def _rooms(found: Found) -> list[dict[str, Any]]:
+    rooms = (found.of(OVERVIEW) or {}).get("rooms", {})
+    return [{"name": name, **room, "path": spark(room["spark"])} for name, room in sorted(rooms.items())]
+
+
+def _promises(found: Found) -> list[dict[str, Any]] | None:
+    slo, say = found.of(SLO), found.say
+    if slo is None:
+        return None
+    write = {"seconds": say.seconds, "percent": say.percent}
+    return [
+        {
+            "name": say(title),
+            "now": "–" if slo[name]["value"] is None else write[form](slo[name]["value"]),
+            "target": write[form](slo[name]["target"]),
+            "left": max(slo[name]["budget_left"] or 0.0, 0.0),
+        }
+        for name, title, form in PROMISES
+    ]
+
+
+def _tiles(found: Found) -> list[dict[str, Any]]:
+    overview, say = found.of(OVERVIEW), found.say
+    sparks, states = overview["sparks"], overview["states"]
+    tiles = [
+        {"name": "accepted", "title": "Accepted", "field": "perSecond.accepted", "per": "/s", "href": "jobs",
+         "note": say("{n} so far", n=overview["totals"]["accepted"])},
+        {"name": "done", "title": "Done", "field": "perSecond.done", "per": "/s", "href": "jobs?status=done",
+         "note": say("{n} so far", n=overview["totals"]["done"])},
+    ]  # fmt: skip
+    notes = {
+        "running": say("{n} are suspects, run apart", n=states["suspect"]) if states["suspect"] else "",
+        "behind": say("their keys have no free slot") if states["behind"] else "",
+        "deferred": say("they wait for a time") if states["deferred"] else "",
+        "ready": say("a worker takes them next") if states["ready"] else "",
+    }
+    tiles += [
+        {"name": name, "title": title, "field": f"states.{name}", "per": "", "href": f"jobs?status={name}",
+         "note": notes[name]}
+        for name, title in (("ready", "Ready"), ("running", "Running"), ("deferred", "Deferred"), ("behind", "Behind"))
+    ]  # fmt: skip
+    for tile in tiles:
+        where, _, what = tile["field"].partition(".")
+        tile |= {"value": overview[where][what], "path": spark(sparks[tile["name"]])}
+    return tiles
+
+
+def _all(found: Found) -> dict[str, Any] | None:
+    overview = found.of(OVERVIEW)
+    if overview is None:
+        return None
+    return {
+        "tiles": _tiles(found),
+        "asks": asks(found),
+        "overview": overview,
+        "flow": flow(overview["history"], found.now, found.zone),
+        "rooms": _rooms(found),
+        "promises": _promises(found),
+        "jobs": found.items("/api/jobs?limit=8", "jobs"),
+    }
+
+
+PAGES = (
+    ConsolePage(
+        "",
+        "Overview",
+        (Drawing("Overview", "overview.html", _all, sources=(OVERVIEW, CAUSES, STATUS, SLO, "/api/jobs?limit=8")),),
+        verdict=verdict,
+    ),
+)
