@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 
 from tests.api.serving import Served
@@ -53,7 +54,7 @@ class Desk:
         return await self.sync()
 
     async def changes(self, since: str, until: str | None = None, page: int = 1, size: int = 100, **given: Any) -> Any:
-        return await self.room.feeds.changes(
+        found = await self.room.feeds.changes(
             given.pop("feed", "einvoice"),
             istanbul.parse("since", since),
             None if until is None else istanbul.parse("until", until),
@@ -61,6 +62,7 @@ class Desk:
             size,
             **given,
         )
+        return msgspec.json.decode(found)
 
     def clock_datetime(self):
         return to_datetime(self.clock.now())

@@ -14,7 +14,7 @@ from ulak.changes.pipeline.differ import (
 from ulak.changes.pipeline.fingerprints import Binding
 from ulak.changes.pipeline.keeper import Keeping, keep_fingerprints
 from ulak.changes.pipeline.reader import Reading, read_list
-from ulak.changes.pipeline.runs import read_frames, write_frames
+from ulak.changes.pipeline.spill import write_frames
 from ulak.changes.sources.gib import GibSource
 from ulak.changes.state import state_hash, sum_of, to_identifier
 
@@ -44,13 +44,13 @@ class Shelf:
             old = {}
             read, diff = self._run(work, paths, old)
         self.last_diff, self.last_read = diff, read
-        deltas = {feed: [Delta(*row) for row in read_frames(Path(one.path))] for feed, one in diff.feeds.items()}
+        deltas = {feed: list(one.deltas()) for feed, one in diff.feeds.items()}
         withheld = work / "withheld"
         with withheld.open("wb") as file:
             for feed, rows in deltas.items():
                 self._apply(feed, rows, file, withhold=withhold)
         if not any(one.repeats for one in read):
-            self._keep(work, read, old, (diff.held, str(withheld)))
+            self._keep(work, read, old, (*diff.held, str(withheld)))
         return deltas
 
     def _run(self, work, paths, old):
@@ -67,9 +67,9 @@ class Shelf:
             current[feed] = str(work / f"{feed}.current")
             with Path(current[feed]).open("wb") as file:
                 write_frames(file, [rows[key] for key in sorted(rows)])
-        runs = tuple(path for one in read for path in one.runs)
+        spills = tuple(one.spill for one in read)
         unnamed = sum(one.unnamed for one in read)
-        return compare(Comparison(self.source, runs, str(work), current, read[0].whole, unnamed=unnamed))
+        return compare(Comparison(self.source, spills, str(work), current, read[0].whole, unnamed=unnamed))
 
     def _apply(self, feed, rows, file, *, withhold):
         for row in rows:
@@ -83,9 +83,8 @@ class Shelf:
     def _keep(self, work, read, old, held):
         binding = Binding("e", self.number, self.source.version)
         self._old = {one.role: str(work / f"{one.role}.fp") for one in read}
-        for number, one in enumerate(read):
-            runs = tuple(one.runs)
-            keep_fingerprints(Keeping(number, runs, old.get(one.role), one.seen, held, self._old[one.role], binding))
+        for one in read:
+            keep_fingerprints(Keeping(one.spill, old.get(one.role), one.seen, held, self._old[one.role], binding))
 
     def state(self) -> dict[str, str]:
         return {

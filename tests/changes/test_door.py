@@ -248,7 +248,7 @@ async def test_buckets_prove_and_mend_a_copy(door):
     sums = (await door.get("/api/v1/einvoice/buckets")).body
     assert len(sums["buckets"]) == 256
     from ulak.changes.fields import record_hash
-    from ulak.changes.state import Sums, to_key
+    from ulak.changes.state import Sums, bucket_hashes, to_key
 
     for number in (0, 17, 255):
         bucket = (await door.get(f"/api/v1/einvoice/buckets/{number}")).body
@@ -256,7 +256,7 @@ async def test_buckets_prove_and_mend_a_copy(door):
         for item in bucket["items"]:
             identifier = item.pop("identifier")
             total.add(to_key(identifier), record_hash(identifier, item))
-        assert f"{total.values[number]:064x}" == bucket["hash"] == sums["buckets"][number]
+        assert bucket_hashes(total.packed())[number] == bucket["hash"] == sums["buckets"][number]
     assert (await door.get("/api/v1/einvoice/buckets/256")).status == 404
 
 

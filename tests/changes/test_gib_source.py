@@ -217,7 +217,7 @@ users = st.builds(
 def test_the_pattern_agrees_with_expat(user):
     text = user.xml().strip()
     try:
-        slow = gib_block._checked(gib_block.read_with_expat(text))
+        slow = gib_block.read_with_expat(text)
     except BadRecord:
         with pytest.raises(BadRecord):
             gib_block.read_user(text.encode())
@@ -237,13 +237,17 @@ def test_blocks_are_cut_wherever_a_chunk_ends(monkeypatch):
     from ulak.changes.sources import cut
 
     content = document([invoice(f"{number}", f"a{number}") for number in range(30)])
-    whole = list(cut.cut(io.BytesIO(content), "User", "UserList"))
+
+    def cut_all():
+        return [one for batch in cut.cut(io.BytesIO(content), "User", "UserList") for one in batch]
+
+    whole = cut_all()
     for size in (7, 64, 301):
         monkeypatch.setattr(cut, "CHUNK_BYTES", size)
-        assert list(cut.cut(io.BytesIO(content), "User", "UserList")) == whole
+        assert cut_all() == whole
     assert len(whole) == 30
 
 
 def test_a_mark_at_the_beginning_is_no_harm():
     content = b"\xef\xbb\xbf" + document([invoice("1", "a")])
-    assert len(list(SOURCE.blocks("PK", Opened(io.BytesIO(content), Path("newUserPkList.xml").name)))) == 1
+    assert list(map(len, SOURCE.blocks("PK", Opened(io.BytesIO(content), Path("newUserPkList.xml").name)))) == [1]

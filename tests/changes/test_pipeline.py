@@ -169,7 +169,7 @@ def test_memory_holds_a_batch_and_the_rest_is_spilled(tmp_path):
     paths = make_up(tmp_path / "lists", Plan(950))
     small.take(paths)
     large.take(paths)
-    assert len(small.last_read[0].runs) == 10
+    assert max(map(len, small.last_read[0].spill.frames.values())) > 1
     assert small.state() == large.state()
 
 

@@ -21,7 +21,7 @@ XML = TableSource("shops", "xml", "@id", {"title": "name", "city": "address/town
 
 def records(source, content: bytes):
     opened = Opened(io.BytesIO(content), "list")
-    parsed = [source.parse("list", block) for block in source.blocks("list", opened)]
+    parsed = [source.parse("list", block) for batch in source.blocks("list", opened) for block in batch]
     return {one.identifier: one.parts["shops"] for one in parsed}
 
 

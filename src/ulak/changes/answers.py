@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from ulak import codec
@@ -13,6 +14,7 @@ from ulak.changes.sources.source import FeedForm
 from ulak.changes.state import to_identifier
 
 Answer = dict[str, Any]
+WORDS = {int(one): one.name.lower() for one in ChangeType}
 
 
 def record(key: str, body: str) -> Answer:
@@ -20,13 +22,22 @@ def record(key: str, body: str) -> Answer:
 
 
 def change(form: FeedForm, version: Version) -> Answer:
-    fields = dict.fromkeys(form.fields) if version.body is None else codec.decode(version.body)
-    return {
-        "identifier": to_identifier(version.key),
-        "changeType": ChangeType(version.change).name.lower(),
-        "changedAt": istanbul.shown(version.stamp),
-        **fields,
-    }
+    found: Answer = codec.decode(change_text(form, version))
+    return found
+
+
+def change_text(form: FeedForm, version: Version) -> str:
+    """A change as JSON. What is stored of it is JSON already, and is put in as it is."""
+    fields = _nulls(form) if version.body is None else version.body
+    return (
+        f'{{"identifier":{codec.encode_text(to_identifier(version.key))},"changeType":"{WORDS[version.change]}",'
+        f'"changedAt":"{istanbul.shown(version.stamp)}",{fields[1:]}'
+    )
+
+
+@cache
+def _nulls(form: FeedForm) -> str:
+    return codec.encode_text(dict.fromkeys(form.fields))
 
 
 def detailed(form: FeedForm, version: Version, epoch: str) -> Answer:

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 import msgspec
 
 from ulak.changes.pipeline.differ import Current
-from ulak.changes.pipeline.runs import read_frames
+from ulak.changes.pipeline.spill import read_frames
 from ulak.changes.sources.source import FeedForm
 from ulak.changes.state import Sums, state_hash, to_identifier
 from ulak.changes.syncing.download import digest_of
@@ -57,7 +57,7 @@ def write_archive(form: FeedForm, head: ArchiveHead, rows: str, path: str) -> Wr
     with target.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
         file.write(_opening(head).encode())
         waiting: list[str] = []
-        for record in (Current(*row) for row in read_frames(Path(rows))):
+        for record in read_frames([rows], Current):
             fields = _decode(record.body)
             identifier = to_identifier(record.key)
             sums.add(record.key, record.hash)

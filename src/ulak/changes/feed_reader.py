@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ulak import codec
 from ulak.changes import answers, decide, istanbul, records, turkish
 from ulak.changes.answers import Answer
 from ulak.changes.decide import Window
@@ -61,8 +62,8 @@ class FeedReader:
 
     async def changes(
         self, name: str, since: int, until: int | None, page: int, page_size: int, *, detail: bool = False
-    ) -> Answer:
-        """The seed's answer. `until` is never later than what is published, so no change can fall behind it."""
+    ) -> bytes:
+        """The seed's answer as JSON. `until` is never later than what is published: no change can fall behind it."""
         form = self._registries.feed(name)
         decide.check_page(page, page_size)
         if until is not None and until < since:
@@ -72,15 +73,18 @@ class FeedReader:
         feed, window, versions = await self._host.store.read(
             _read_window, name, since, until, page, page_size, now, self._retention_days, detail
         )
-        shown = [answers.detailed(form, one, feed.epoch) if detail else answers.change(form, one) for one in versions]
-        return {
-            "changes": shown,
+        if detail:
+            shown = codec.encode_text([answers.detailed(form, one, feed.epoch) for one in versions])
+        else:
+            shown = f"[{','.join([answers.change_text(form, one) for one in versions])}]"
+        further = {
             "totalCount": window.total,
             "page": page,
             "pageSize": page_size,
             "totalPages": decide.pages(window.total, page_size),
             "until": istanbul.shown(window.until),
         }
+        return f'{{"changes":{shown},{codec.encode_text(further)[1:]}'.encode()
 
     # By cursor
 

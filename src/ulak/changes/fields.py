@@ -6,35 +6,17 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 Fields = Mapping[str, Any]
 
-HASH_VERSION = b"ulak-record-1"
+HASH_VERSION = "ulak-record-2"
+_canonical = msgspec.msgpack.Encoder(order="sorted").encode
 
 
 def record_hash(identifier: str, fields: Fields) -> bytes:
-    """SHA-256 over every published field in an unambiguous form: each text is preceded by its length."""
-    parts: list[bytes] = [HASH_VERSION]
-    _add(parts, identifier)
-    _add(parts, fields)
-    return hashlib.sha256(b"".join(parts)).digest()
-
-
-def _add(parts: list[bytes], value: Any) -> None:
-    if value is None:
-        parts.append(b"n")
-    elif isinstance(value, str):
-        text = value.encode()
-        parts.append(b"s%d:" % len(text))
-        parts.append(text)
-    elif isinstance(value, Mapping):
-        parts.append(b"m%d:" % len(value))
-        for name in sorted(value):
-            _add(parts, name)
-            _add(parts, value[name])
-    else:
-        parts.append(b"l%d:" % len(value))
-        for one in value:
-            _add(parts, one)
+    """SHA-256 over every published field as MessagePack: each text is preceded by its length, names are sorted."""
+    return hashlib.sha256(_canonical((HASH_VERSION, identifier, fields))).digest()
 
 
 def changed_fields(before: Fields | None, after: Fields | None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from ulak.clock import to_datetime, to_millis
@@ -15,6 +16,7 @@ _FORM = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,]\d+)?(?:(Z)|([+
 _WANTED = "must be a time like 2026-02-19T10:00:00 (Europe/Istanbul; an offset such as +03:00 counts)"
 
 
+@lru_cache(1024)  # a page of 1,000 changes has few stamps
 def shown(stamp: int) -> str:
     return to_datetime(stamp * 1000).astimezone(ISTANBUL).strftime("%Y-%m-%dT%H:%M:%S")
 

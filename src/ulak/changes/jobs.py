@@ -124,13 +124,13 @@ class ChangesJobs:
                 feed = await self._head(name)
                 if feed is None:
                     return Done({"archive": "none is missing"})
-                count = await export_feed(self._host, feed, rows)
+                await export_feed(self._host, feed, rows)
                 head = self._archive_head(feed, form.document)
                 run = self._host.run if rows.stat().st_size > SMALL_BYTES else _here
                 written: Written = await run(write_archive, form, head, str(rows), str(fresh))
                 if not await self._is_pruned_over(feed):
                     break
-            _check_whole(feed, written, count)
+            _check_whole(feed, written)
             row = _archive_row(feed, written)
             await self._storehouse.keep(name, fresh, row.name)
         finally:
@@ -239,11 +239,11 @@ def _part(tx: Tx, feed: Feed, end: int) -> tuple[list[Any], list[watches.Watch]]
     return versions, watches.list_watches(tx, feed.name)
 
 
-def _check_whole(feed: Feed, written: Written, count: int) -> None:
+def _check_whole(feed: Feed, written: Written) -> None:
     if (written.count, written.state_hash) != (feed.count, feed.state_hash):
         raise Permanent(
-            f"the archive of {feed.name} at {feed.head} has {count} records and another state hash than its feed; "
-            "this is a defect of Ulak, please report it"
+            f"the archive of {feed.name} at {feed.head} has {written.count} records and another state hash than its "
+            "feed; this is a defect of Ulak, please report it"
         )
 
 

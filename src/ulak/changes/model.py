@@ -126,8 +126,7 @@ def gone(feed: Feed, reason: Why) -> Gone:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(NamedTuple):
     """One row of the log."""
 
     pos: int

@@ -95,7 +95,7 @@ def read_versions_of(tx: Tx, feed: str, start: int, end: int, keys: Sequence[str
 def _versions(tx: Tx, feed: str, start: int, rows: list[tuple[Any, ...]], *, before: bool) -> list[Version]:
     if not rows:
         return []
-    published = tx.rows(sql.list_publications, feed=feed, start=start, n=_ENOUGH)
+    published = tx.rows(sql.list_publications, feed=feed, start=start, n=len(rows) + 1)
     heads = [head for head, _, _ in published]
     earlier = _before(tx, feed, [row[0] for row in rows]) if before else {}
     found = []
@@ -104,9 +104,6 @@ def _versions(tx: Tx, feed: str, start: int, rows: list[tuple[Any, ...]], *, bef
         values: list[Any] = [*row, stamp, cause, earlier.get(row[0])]
         found.append(Version(*values))
     return found
-
-
-_ENOUGH = 100_000  # publications; retention ends long before
 
 
 def _before(tx: Tx, feed: str, positions: list[int]) -> dict[int, str]:

@@ -9,6 +9,8 @@ BUCKETS = 256
 _WIDTH = 32
 _MODULUS = 1 << (8 * _WIDTH)
 EMPTY = bytes(BUCKETS * _WIDTH)
+ALL_BUCKETS = tuple(f"{number:02x}" for number in range(BUCKETS))
+_place = {name: number for number, name in enumerate(ALL_BUCKETS)}
 
 
 def bucket_of(identifier: str) -> int:
@@ -17,7 +19,7 @@ def bucket_of(identifier: str) -> int:
 
 def to_key(identifier: str) -> str:
     """An identifier as the tables sort it: its bucket in hexadecimal first, so that a bucket is one range of keys."""
-    return f"{bucket_of(identifier):02x}{identifier}"
+    return ALL_BUCKETS[bucket_of(identifier)] + identifier
 
 
 def to_identifier(key: str) -> str:
@@ -36,20 +38,17 @@ class Sums:
         self.values = [int.from_bytes(start[place : place + _WIDTH], "big") for place in range(0, len(start), _WIDTH)]
 
     def add(self, key: str, record: bytes) -> None:
-        place = int(key[:2], 16)
-        self.values[place] = (self.values[place] + int.from_bytes(record, "big")) % _MODULUS
+        self.values[_place[key[:2]]] += int.from_bytes(record, "big")
 
     def take(self, key: str, record: bytes) -> None:
-        place = int(key[:2], 16)
-        self.values[place] = (self.values[place] - int.from_bytes(record, "big")) % _MODULUS
+        self.values[_place[key[:2]]] -= int.from_bytes(record, "big")
 
     def join(self, other: bytes) -> None:
         """Add another table of sums, such as a delta."""
-        given = Sums(other).values
-        self.values = [(own + more) % _MODULUS for own, more in zip(self.values, given, strict=True)]
+        self.values = [own + more for own, more in zip(self.values, Sums(other).values, strict=True)]
 
     def packed(self) -> bytes:
-        return b"".join(value.to_bytes(_WIDTH, "big") for value in self.values)
+        return b"".join((value % _MODULUS).to_bytes(_WIDTH, "big") for value in self.values)
 
 
 def state_hash(buckets: bytes) -> str:

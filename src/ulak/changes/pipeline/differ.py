@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ulak.changes.fields import record_hash
-from ulak.changes.pipeline.runs import BAD, PARSED, VANISHED, RunEntry, by_key, read_frames, write_frames
+from ulak.changes.pipeline.spill import BAD, PARSED, VANISHED, Entry, Spill, by_key, read_frames, write_frames
 from ulak.changes.sources.source import Source
-from ulak.changes.state import Sums, to_identifier
+from ulak.changes.state import ALL_BUCKETS, Sums, to_identifier
 
 ADDED, MODIFIED, REMOVED = 1, 2, 3
+_WAITING = 1024
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-_unpack = msgspec.msgpack.Decoder().decode
 
 
 class Current(NamedTuple):
@@ -45,25 +45,44 @@ class Delta(NamedTuple):
 
 @dataclass(slots=True)
 class FeedDelta:
-    """What a feed's delta comes to; `path` has the changes in the order of their keys."""
+    """What a feed's delta comes to; `paths` have the changes in the order of their keys."""
 
-    path: str
+    paths: tuple[str, ...] = ()
     added: int = 0
     modified: int = 0
     removed: int = 0
     kept: bytes = b""  # sums of additions and modifications
     gone: bytes = b""  # sums of removals
-    aliases: dict[str, int] = field(default_factory=dict)  # change of their number by role, removals apart
-    gone_aliases: dict[str, int] = field(default_factory=dict)
-    lost_aliases: dict[str, int] = field(default_factory=dict)  # of users who stay
+    aliases: Counter[str] = field(default_factory=Counter)  # change of their number by role, removals apart
+    gone_aliases: Counter[str] = field(default_factory=Counter)
+    lost_aliases: Counter[str] = field(default_factory=Counter)  # of users who stay
     crossed: int = 0  # users whose aliases changed their role
     mixed: int = 0
+
+    def deltas(self) -> Iterator[Delta]:
+        return read_frames(self.paths, Delta)
+
+    def join(self, other: FeedDelta) -> None:
+        """Go on with the delta of later keys."""
+        self.paths += other.paths
+        self.added += other.added
+        self.modified += other.modified
+        self.removed += other.removed
+        self.kept, self.gone = _joined(self.kept, other.kept), _joined(self.gone, other.gone)
+        for own, more in (
+            (self.aliases, other.aliases),
+            (self.gone_aliases, other.gone_aliases),
+            (self.lost_aliases, other.lost_aliases),
+        ):
+            own.update(more)
+        self.crossed += other.crossed
+        self.mixed += other.mixed
 
 
 @dataclass(slots=True)
 class DiffResult:
     feeds: dict[str, FeedDelta]
-    held: str = ""  # file of keys whose records were carried over
+    held: tuple[str, ...] = ()  # files of keys whose records were carried over
     carried: int = 0
     doubled: int = 0
     duplicates: int = 0
@@ -71,41 +90,46 @@ class DiffResult:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`whole`: every key of the list is in the runs, so one that is not there has left."""
+    """`whole`: every key of the list is in the spills, so one that is not there has left."""
 
     source: Source
-    runs: tuple[str, ...]
+    spills: tuple[Spill, ...]
     folder: str
-    current: Mapping[str, str]  # feed: file of Current, sorted by key
+    current: Mapping[str, str]  # feed: file of Current of these buckets, sorted by key
     whole: bool
     by_content: bool = False
     unnamed: int = 0
-
-
-def list_keys(runs: tuple[str, ...], path: str) -> int:
-    """Write the keys that the runs speak of; returns how many."""
-    count = 0
-
-    def keys() -> Iterator[str]:
-        nonlocal count
-        for key, _ in by_key(runs):
-            count += 1
-            yield key
-
-    with Path(path).open("wb") as file:
-        write_frames(file, keys())
-    return count
+    buckets: Sequence[str] = ALL_BUCKETS
 
 
 def compare(comparison: Comparison) -> DiffResult:
     return _Compare(comparison).run()
 
 
+def join_results(results: Sequence[DiffResult]) -> DiffResult:
+    """One result of those of all buckets, in their order."""
+    first, *others = results
+    for one in others:
+        for feed, delta in one.feeds.items():
+            first.feeds[feed].join(delta)
+        first.held += one.held
+        first.carried += one.carried
+        first.doubled += one.doubled
+        first.duplicates += one.duplicates
+    return first
+
+
+def _joined(first: bytes, second: bytes) -> bytes:
+    sums = Sums(first)
+    sums.join(second)
+    return sums.packed()
+
+
 class _Peek:
     """The published records of a feed, walked along with the keys."""
 
     def __init__(self, path: str) -> None:
-        self._rows = (Current(*row) for row in read_frames(Path(path)))
+        self._rows: Iterator[Current] = read_frames([path], Current)
         self.next = next(self._rows, None)
 
     def pop(self) -> Current:
@@ -120,39 +144,43 @@ class _Peek:
 
 class _FeedWriter:
     def __init__(self, comparison: Comparison, feed: str) -> None:
-        self._path = Path(comparison.folder) / f"{feed}.delta"
-        self._file = self._path.open("wb")
+        path = Path(comparison.folder) / f"{feed}-{comparison.buckets[0]}.delta"
+        self._file = path.open("wb")
         self._waiting: list[Delta] = []
         self._kept, self._gone = Sums(), Sums()
-        self._aliases: Counter[str] = Counter()
-        self._gone_aliases: Counter[str] = Counter()
-        self._lost: Counter[str] = Counter()
-        self.result = FeedDelta(str(self._path))
+        self.result = FeedDelta((str(path),))
 
-    def write(self, delta: Delta, before: Current | None) -> None:
-        sums = self._gone if delta.change == REMOVED else self._kept
-        if before is not None:
-            sums.take(delta.key, before.hash)
-        if delta.change != REMOVED:
-            sums.add(delta.key, delta.hash)
-        self._count(delta.change)
+    def add(self, delta: Delta, aliases: Mapping[str, int]) -> None:
+        self._kept.add(delta.key, delta.hash)
+        self.result.added += 1
+        for role, number in aliases.items():
+            self.result.aliases[role] += number
+        self._write(delta)
+
+    def modify(self, delta: Delta, before: Current, aliases: Mapping[str, int]) -> None:
+        self._kept.take(delta.key, before.hash)
+        self._kept.add(delta.key, delta.hash)
+        self.result.modified += 1
+        old = _decode(before.body)
+        had = roles_of(old)
+        self.result.aliases.update(aliases)
+        self.result.aliases.subtract(had)
+        for role, number in had.items():
+            self.result.lost_aliases[role] += max(number - aliases.get(role, 0), 0)
+        self.result.crossed += _is_crossed(old, _decode(delta.body or "{}"))
+        self._write(delta)
+
+    def remove(self, before: Current, why: str) -> None:
+        self._gone.take(before.key, before.hash)
+        self.result.removed += 1
+        self.result.gone_aliases.subtract(roles_of(_decode(before.body)))
+        reason = _encode({"reason": why}).decode()
+        self._write(Delta(before.key, REMOVED, before.hash, None, reason, None, None))
+
+    def _write(self, delta: Delta) -> None:
         self._waiting.append(delta)
-        if len(self._waiting) >= 1024:
+        if len(self._waiting) >= _WAITING:
             self._flush()
-
-    def note_aliases(self, change: int, before: Current | None, now: Mapping[str, int] | None) -> None:
-        old = roles_of(before)
-        if change == REMOVED:
-            self._gone_aliases.subtract(old)
-            return
-        self._aliases.update(now or {})
-        self._aliases.subtract(old)
-        for role, number in old.items():
-            self._lost[role] += max(number - (now or {}).get(role, 0), 0)
-
-    def _count(self, change: int) -> None:
-        name = {ADDED: "added", MODIFIED: "modified", REMOVED: "removed"}[change]
-        setattr(self.result, name, getattr(self.result, name) + 1)
 
     def _flush(self) -> None:
         write_frames(self._file, self._waiting)
@@ -161,33 +189,34 @@ class _FeedWriter:
     def close(self) -> FeedDelta:
         self._flush()
         self._file.close()
-        result = self.result
-        result.kept, result.gone = self._kept.packed(), self._gone.packed()
-        result.aliases, result.gone_aliases = dict(self._aliases), dict(self._gone_aliases)
-        result.lost_aliases = dict(self._lost)
-        return result
+        self.result.kept, self.result.gone = self._kept.packed(), self._gone.packed()
+        return self.result
 
 
-def roles_of(record: Current | None) -> Counter[str]:
-    if record is None:
-        return Counter()
-    return Counter(alias["type"] for alias in _decode(record.body).get("aliases") or [])
+def roles_of(fields: Mapping[str, Any]) -> Counter[str]:
+    return Counter(alias["type"] for alias in fields.get("aliases") or [])
+
+
+Parts = dict[str, dict[str, Any]]  # by feed and role
 
 
 class _Compare:
     def __init__(self, comparison: Comparison) -> None:
         self._task = comparison
         self._source = comparison.source
+        self._roles = comparison.source.roles
         self._feeds = [form.name for form in comparison.source.feeds]
         self._published = {feed: _Peek(comparison.current[feed]) for feed in self._feeds}
         self._writers = {feed: _FeedWriter(comparison, feed) for feed in self._feeds}
-        self._held = (Path(comparison.folder) / "carried").open("wb")
-        self._result = DiffResult({}, self._held.name)
+        self._held = (Path(comparison.folder) / f"carried-{comparison.buckets[0]}").open("wb")
+        self._result = DiffResult({}, (self._held.name,))
 
     def run(self) -> DiffResult:
-        for key, entries in by_key(self._task.runs):
-            for feed in self._feeds:
-                self._leave(feed, key)
+        published = self._published
+        for key, entries in by_key(self._task.spills, self._task.buckets):
+            for feed, peek in published.items():
+                if peek.next is not None and peek.next.key < key:
+                    self._leave(feed, key)
             self._judge(key, entries)
         for feed in self._feeds:
             self._leave(feed, None)
@@ -203,74 +232,70 @@ class _Compare:
             if self._task.whole:
                 self._remove(feed, record, "left-list")
 
-    def _judge(self, key: str, entries: list[RunEntry]) -> None:
-        records = {feed: self._published[feed].take(key) for feed in self._feeds}
-        if any(entry.word == BAD for entry in entries):
-            self._carry(key)
-            return
-        parts, named, present = self._parts(entries, records)
+    def _judge(self, key: str, entries: list[Entry]) -> None:
+        records = {feed: peek.take(key) for feed, peek in self._published.items()}
+        parts: Parts = {feed: {} for feed in self._feeds}
+        named: set[str] = set()
+        blocks: dict[int, list[Entry]] = {}
+        vanished: set[int] = set()
+        for entry in entries:
+            if entry.word == PARSED:
+                blocks.setdefault(entry.role, []).append(entry)
+            elif entry.word == VANISHED:
+                vanished.add(entry.role)
+            else:
+                assert entry.word == BAD
+                self._carry(key)
+                return
+        for number, own in blocks.items():
+            self._join(self._roles[number], own, parts, named)
+        present = bool(blocks)
+        if not self._task.whole:
+            present |= self._keep(records, parts, blocks, vanished)
         for feed in self._feeds:
-            self._judge_feed(feed, key, parts[feed], records[feed], _why_gone(feed, named, present=present))
+            if parts[feed]:
+                self._judge_feed(feed, key, parts[feed], records[feed])
+            elif (record := records[feed]) is not None:
+                self._remove(feed, record, _why_gone(feed, named, present=present))
 
     def _carry(self, key: str) -> None:
         self._result.carried += 1
         write_frames(self._held, [key])
 
-    def _parts(
-        self, entries: list[RunEntry], records: Mapping[str, Current | None]
-    ) -> tuple[dict[str, dict[str, Any]], set[str], bool]:
-        """The parts of each feed by role; the feeds that some block names; whether a block is there at all."""
-        parts: dict[str, dict[str, Any]] = {feed: {} for feed in self._feeds}
-        named: set[str] = set()
-        present = False
-        for number, role in enumerate(self._source.roles):
-            blocks = [entry for entry in entries if entry.role == number and entry.word == PARSED]
-            vanished = any(entry.role == number and entry.word == VANISHED for entry in entries)
-            if blocks:
-                present = True
-                if not self._task.whole and not vanished and self._had(role, records):
-                    self._result.doubled += 1
-                named |= self._join(role, blocks, parts)
-            elif not self._task.whole and not vanished:
-                present |= self._keep(role, records, parts)
-        return parts, named, present
-
-    def _join(self, role: str, blocks: list[RunEntry], parts: dict[str, dict[str, Any]]) -> set[str]:
+    def _join(self, role: str, blocks: list[Entry], parts: Parts, named: set[str]) -> None:
         if len(blocks) > 1:
-            distinct = {entry.mark: entry for entry in blocks}
             self._result.duplicates += len(blocks) - 1
-            blocks = list(distinct.values())
-        named: set[str] = set()
+            blocks = list({entry.mark: entry for entry in blocks}.values())
         for entry in blocks:
-            for feed, part in _unpack(entry.parts).items():
+            for feed, part in entry.parts.items():
                 named.add(feed)
                 if part is None:
                     continue
                 known = parts[feed].get(role)
                 parts[feed][role] = part if known is None else self._source.join(known, part)
-        return named
 
-    def _had(self, role: str, records: Mapping[str, Current | None]) -> bool:
-        return any(record is not None and self._part(role, record) is not None for record in records.values())
-
-    def _keep(self, role: str, records: Mapping[str, Current | None], parts: dict[str, dict[str, Any]]) -> bool:
-        """A file that says nothing of a key still has the part that it had."""
+    def _keep(
+        self, records: Mapping[str, Current | None], parts: Parts, blocks: Mapping[int, Any], vanished: set[int]
+    ) -> bool:
+        """A file that says nothing of a key still has the part that it had; whether one of them has."""
         kept = False
-        for feed, record in records.items():
-            part = None if record is None else self._part(role, record)
-            if part is not None:
+        for number, role in enumerate(self._roles):
+            if number in vanished:
+                continue
+            had = {feed: self._part(role, record) for feed, record in records.items() if record is not None}
+            had = {feed: part for feed, part in had.items() if part is not None}
+            if number in blocks:
+                self._result.doubled += bool(had)  # beside the block that was read there is one that is known
+                continue
+            kept |= bool(had)
+            for feed, part in had.items():
                 parts[feed][role] = part
-                kept = True
         return kept
 
     def _part(self, role: str, record: Current) -> Any | None:
         return self._source.part_of(role, _decode(record.body), _decode(record.parts) if record.parts else None)
 
-    def _judge_feed(self, feed: str, key: str, parts: dict[str, Any], record: Current | None, why: str) -> None:
-        if not parts:
-            if record is not None:
-                self._remove(feed, record, why)
-            return
+    def _judge_feed(self, feed: str, key: str, parts: dict[str, Any], record: Current | None) -> None:
         identifier = to_identifier(key)
         merged = self._source.merge(feed, identifier, parts)
         own = record_hash(identifier, merged.fields)
@@ -282,12 +307,14 @@ class _Compare:
                 # read again for this key.
                 write_frames(self._held, [key])
             return
-        writer, change = self._writers[feed], ADDED if record is None else MODIFIED
-        writer.write(Delta(key, change, own, merged.content_hash, packed, body, merged.title), record)
-        writer.note_aliases(change, record, merged.aliases)
+        writer = self._writers[feed]
         writer.result.mixed += merged.mixed
-        if record is not None and _is_crossed(_decode(record.body), merged.fields):
-            writer.result.crossed += 1
+        change = ADDED if record is None else MODIFIED
+        delta = Delta(key, change, own, merged.content_hash, packed, body, merged.title)
+        if record is None:
+            writer.add(delta, merged.aliases)
+        else:
+            writer.modify(delta, record, merged.aliases)
 
     def _is_same(self, record: Current, own: bytes, content_hash: str) -> bool:
         return record.content_hash == content_hash if self._task.by_content else record.hash == own
@@ -295,11 +322,8 @@ class _Compare:
     def _remove(self, feed: str, record: Current, why: str) -> None:
         if self._task.unnamed and why == "left-list":  # it may be the one whose block nobody can read
             self._carry(record.key)
-            return
-        writer = self._writers[feed]
-        reason = _encode({"reason": why}).decode()
-        writer.write(Delta(record.key, REMOVED, record.hash, None, reason, None, None), record)
-        writer.note_aliases(REMOVED, record, None)
+        else:
+            self._writers[feed].remove(record, why)
 
 
 def _why_gone(feed: str, named: set[str], *, present: bool) -> str:

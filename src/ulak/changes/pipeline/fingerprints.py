@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-import shutil
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
-from ulak.changes.pipeline.runs import read_frames, write_frames
+from ulak.changes.pipeline.spill import read_frames, write_frames
 
-MAGIC = b"ULAKFP1\n"
+MAGIC = b"ULAKFP2\n"
 PARTITIONS = 64
 _HEAD = struct.Struct("<IQ")
 _SHIFT = 64 - 6
@@ -32,15 +31,6 @@ class Binding(msgspec.Struct, frozen=True):
     epoch: str
     sync: int
     version: str
-
-
-def marker(salt: bytes) -> Callable[[bytes], int]:
-    """The hash of a block, keyed, so that nobody outside can make two blocks alike."""
-
-    def mark(block: bytes) -> int:
-        return int.from_bytes(hashlib.blake2b(block, digest_size=8, key=salt).digest(), "little")
-
-    return mark
 
 
 class Fingerprints:
@@ -55,11 +45,13 @@ class Fingerprints:
         start = len(MAGIC) + _HEAD.size
         self.binding = msgspec.json.decode(self._map[start : start + size], type=Binding)
         first = _aligned(start + size)
+        lengths = first + 8 * self.count
         self._view = memoryview(self._map)
-        self._marks = self._view[first : first + 8 * self.count].cast("Q")
-        offsets = first + 8 * self.count
-        self._offsets = self._view[offsets : offsets + 8 * (self.count + 1)].cast("Q")
-        self._keys = offsets + 8 * (self.count + 1)
+        self.marks = self._view[first:lengths].cast("Q")
+        self.lengths = self._view[lengths : lengths + 4 * self.count].cast("I")
+        self.keys = self._view[lengths + 4 * self.count :]
+        if len(self.lengths) != self.count or sum(self.lengths) != len(self.keys):
+            raise ValueError(f"{path.name} is cut off")
         self.seen = bytearray(self.count)
 
     def __enter__(self) -> Self:
@@ -68,42 +60,35 @@ class Fingerprints:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._marks.release()
-        self._offsets.release()
-        self._view.release()
+        for view in (self.marks, self.lengths, self.keys, self._view):
+            view.release()
         self._map.close()
-
-    def meet(self, mark: int) -> bool:
-        """True when the block was read last time."""
-        place = bisect_left(self._marks, mark)
-        if place == self.count or self._marks[place] != mark:
-            return False
-        self.seen[place] = 1
-        return True
-
-    def key(self, place: int) -> str:
-        begin, end = self._offsets[place], self._offsets[place + 1]
-        return self._map[self._keys + begin : self._keys + end].decode()
 
     def vanished(self) -> Iterator[str]:
         """Keys of the blocks that were not met."""
-        place = self.seen.find(0)
+        begin, last, place = 0, 0, self.seen.find(0)
         while place >= 0:
-            yield self.key(place)
-            place = self.seen.find(0, place + 1)
+            begin += sum(self.lengths[last:place])
+            yield self._key(begin, place)
+            last, place = place, self.seen.find(0, place + 1)
 
-    def kept(self) -> Iterator[tuple[int, str]]:
-        place = self.seen.find(1)
-        while place >= 0:
-            yield self._marks[place], self.key(place)
-            place = self.seen.find(1, place + 1)
+    def drop(self, keys: set[str]) -> None:
+        """Forget the blocks of some keys, as if they had not been met."""
+        begin = 0
+        for place, length in enumerate(self.lengths if keys else ()):
+            if self._key(begin, place) in keys:
+                self.seen[place] = 0
+            begin += length
+
+    def _key(self, begin: int, place: int) -> str:
+        return str(self.keys[begin : begin + self.lengths[place]], "utf-8")
 
 
 def open_fingerprints(path: Path, binding: Binding) -> Fingerprints | None:
     """The cache of a sync, or None when it is missing, damaged or another's."""
     try:
         found = Fingerprints(path)
-    except (OSError, ValueError, struct.error, msgspec.MsgspecError):
+    except (OSError, ValueError, TypeError, struct.error, msgspec.MsgspecError):
         return None
     return found if found.binding == binding else None
 
@@ -113,13 +98,39 @@ def ghost(key: str) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8, person=b"ulak-ghost").digest(), "little")
 
 
+class _Columns:
+    def __init__(self) -> None:
+        self.marks, self.lengths, self.keys = array("Q"), array("I"), bytearray()
+
+    def add(self, mark: int, key: str) -> None:
+        text = key.encode()
+        self.marks.append(mark)
+        self.lengths.append(len(text))
+        self.keys += text
+
+    def save(self, path: Path, binding: Binding) -> int:
+        head = msgspec.json.encode(binding)
+        start = len(MAGIC) + _HEAD.size + len(head)
+        fresh = path.with_name(f"{path.name}.new")
+        with fresh.open("wb") as file:
+            file.write(MAGIC + _HEAD.pack(len(head), len(self.marks)) + head + bytes(_aligned(start) - start))
+            self.marks.tofile(file)
+            self.lengths.tofile(file)
+            file.write(self.keys)
+        fresh.replace(path)
+        return len(self.marks)
+
+
 def write_fingerprints(path: Path, binding: Binding, pairs: Iterable[tuple[int, str]]) -> int:
     """Sort (mark, key) by way of partitions on disk and write the cache; returns how many there are."""
     parts = [path.with_name(f"{path.name}.{number}") for number in range(PARTITIONS)]
     try:
         _partition(parts, pairs)
-        ordered = (pair for part in parts for pair in sorted(map(tuple, read_frames(part))))
-        return write_sorted(path, binding, ordered)
+        columns = _Columns()
+        for part in parts:
+            for mark, key in sorted(read_frames([part], tuple[int, str])):
+                columns.add(mark, key)
+        return columns.save(path, binding)
     finally:
         for part in parts:
             part.unlink(missing_ok=True)
@@ -143,27 +154,28 @@ def _append(part: Path, pairs: list[tuple[int, str]]) -> None:
         pairs.clear()
 
 
-def write_sorted(path: Path, binding: Binding, pairs: Iterable[tuple[Any, ...]]) -> int:
-    """Write the cache of pairs that come in the order of their marks; returns how many there are."""
-    head = msgspec.json.encode(binding)
-    start = len(MAGIC) + _HEAD.size + len(head)
-    fresh, blob = path.with_name(f"{path.name}.new"), path.with_name(f"{path.name}.keys")
-    marks, ends, place = array("Q"), array("Q", [0]), 0
-    with blob.open("wb") as keys:
-        for mark, key in pairs:
-            text = key.encode()
-            place += len(text)
-            marks.append(mark)
-            ends.append(place)
-            keys.write(text)
-    with fresh.open("wb") as file, blob.open("rb") as keys:
-        file.write(MAGIC + _HEAD.pack(len(head), len(marks)) + head + bytes(_aligned(start) - start))
-        marks.tofile(file)
-        ends.tofile(file)
-        shutil.copyfileobj(keys, file, 1 << 20)
-    blob.unlink()
-    fresh.replace(path)
-    return len(marks)
+def renew_fingerprints(path: Path, binding: Binding, known: Fingerprints, fresh: list[tuple[int, str]]) -> int:
+    """Write the cache anew from the blocks that were met and a few more; what stays is copied in long stretches."""
+    columns, begin, last = _Columns(), 0, 0
+
+    def copy(to: int) -> None:
+        """What was met, from the last place up to another."""
+        nonlocal begin, last
+        while last < to:
+            stop = known.seen.find(0 if known.seen[last] else 1, last, to)
+            stop = to if stop < 0 else stop
+            end = begin + sum(known.lengths[last:stop])
+            if known.seen[last]:
+                columns.marks.frombytes(known.marks[last:stop].cast("B"))
+                columns.lengths.frombytes(known.lengths[last:stop].cast("B"))
+                columns.keys += known.keys[begin:end]
+            begin, last = end, stop
+
+    for mark, key in sorted(fresh):
+        copy(bisect_left(known.marks, mark))
+        columns.add(mark, key)
+    copy(known.count)
+    return columns.save(path, binding)
 
 
 def _aligned(place: int) -> int:

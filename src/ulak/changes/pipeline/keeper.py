@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from heapq import merge
 from pathlib import Path
 
-from ulak.changes.pipeline.fingerprints import Binding, Fingerprints, ghost, write_fingerprints, write_sorted
-from ulak.changes.pipeline.runs import PARSED, by_key, read_frames
+from ulak.changes.pipeline.fingerprints import Binding, Fingerprints, ghost, renew_fingerprints, write_fingerprints
+from ulak.changes.pipeline.spill import PARSED, Spill, by_key, read_frames
 
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
     """The cache of one role that is to be written after a sync."""
 
-    role: int
-    runs: tuple[str, ...]
+    spill: Spill
     old: str | None
     seen: str | None
     held: tuple[str, ...]  # files of keys that must be looked at again
@@ -25,20 +23,19 @@ class Keeping:
 
 
 def keep_fingerprints(keeping: Keeping) -> int:
-    held = {key for path in keeping.held for key in read_frames(Path(path))}
+    held = set(read_frames(keeping.held))
     path = Path(keeping.path)
     if keeping.old is None or keeping.seen is None:
         return write_fingerprints(path, keeping.binding, _fresh(keeping, held))
-    # Those of last time are in order already, and what is new is little.
     with Fingerprints(Path(keeping.old)) as known:
         known.seen = bytearray(Path(keeping.seen).read_bytes())
-        kept = ((mark, key) for mark, key in known.kept() if key not in held)
-        return write_sorted(path, keeping.binding, merge(kept, sorted(_fresh(keeping, held))))
+        known.drop(held)
+        return renew_fingerprints(path, keeping.binding, known, list(_fresh(keeping, held)))
 
 
 def _fresh(keeping: Keeping, held: set[str]) -> Iterable[tuple[int, str]]:
-    for key, entries in by_key(keeping.runs):
-        marks = {entry.mark for entry in entries if entry.role == keeping.role and entry.word == PARSED}
+    for key, entries in by_key([keeping.spill]):
+        marks = {entry.mark for entry in entries if entry.word == PARSED}
         if key not in held and marks:  # of a key with several blocks, one alone tells nothing
             yield marks.pop() if len(marks) == 1 else ghost(key), key
     yield from ((ghost(key), key) for key in sorted(held))

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
-from ulak.changes.pipeline.fingerprints import Binding, Fingerprints, marker, open_fingerprints
-from ulak.changes.pipeline.runs import BAD, PARSED, VANISHED, RunEntry, RunWriter
+from ulak.changes.pipeline.fingerprints import Binding, Fingerprints, open_fingerprints
+from ulak.changes.pipeline.spill import BAD, PARSED, VANISHED, Entry, Spill, SpillWriter
 from ulak.changes.sources.source import BadRecord, Source, Unfit
 from ulak.changes.sources.unpack import unpacked
 from ulak.changes.state import to_key
 
 MAX_BAD_SHARE = 0.001
 _ENDINGS = {"csv": ".csv", "jsonl": ".jsonl"}
-_encode = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +42,29 @@ class ReadResult:
     vanished: int = 0
     whole: bool = True
     repeats: bool = False
-    runs: list[str] = field(default_factory=list)
+    spill: Spill = field(default_factory=Spill)
     seen: str | None = None
     first_complaint: str = ""
 
 
 def read_list(reading: Reading) -> ReadResult:
     """Raises Unfit, with the role, for a file of which nothing may be published."""
+    writer = SpillWriter(Path(reading.folder) / f"{reading.role}.spill", reading.batch)
     try:
-        return _Read(reading).run()
+        with writer:
+            return _Read(reading, writer).run()
     except Unfit as error:
         raise Unfit(f"{reading.role}: {error}") from error
 
 
 class _Read:
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Reading, writer: SpillWriter) -> None:
         self._reading = reading
         self._source = reading.source
         self._number = reading.source.roles.index(reading.role)
-        self._writer = RunWriter(Path(reading.folder), reading.role, reading.batch)
-        self._mark = marker(reading.salt)
+        self._writer = writer
+        # Keyed, so that nobody outside can make two blocks alike.
+        self._keyed = hashlib.blake2b(digest_size=8, key=reading.salt)
         self.result = ReadResult(reading.role)
 
     def run(self) -> ReadResult:
@@ -72,33 +74,46 @@ class _Read:
             known = open_fingerprints(Path(reading.cache), reading.binding)
         ending = _ENDINGS.get(getattr(self._source, "format", ""), ".xml")
         with unpacked(Path(reading.path), self._source.compression, ending) as opened:
-            blocks = self._source.blocks(reading.role, opened)
+            batches = self._source.blocks(reading.role, opened)
             if known is None:
-                for block in blocks:
-                    self._take(block, self._mark(block))
+                self._read(batches)
             else:
                 with known:
-                    self._skim(blocks, known)
-        self._writer.flush()
-        result.runs = self._writer.paths
+                    self._skim(batches, known)
+        result.spill = self._writer.finish()
         self._judge()
         return result
 
-    def _skim(self, blocks: Iterator[bytes], known: Fingerprints) -> None:
-        result, mark, meet = self.result, self._mark, known.meet
+    def _read(self, batches: Iterator[Sequence[bytes]]) -> None:
+        copy, to_int = self._keyed.copy, int.from_bytes
+        for batch in batches:
+            for block in batch:
+                keyed = copy()
+                keyed.update(block)
+                self._take(block, to_int(keyed.digest(), "little"))
+
+    def _skim(self, batches: Iterator[Sequence[bytes]], known: Fingerprints) -> None:
+        """A block that was read last time is only counted: this loop is the cost of a list that hardly changed."""
+        result, copy, to_int = self.result, self._keyed.copy, int.from_bytes
+        marks, seen, count = known.marks, known.seen, known.count
         result.whole = False
-        for block in blocks:
-            own = mark(block)
-            if meet(own):
-                result.records += 1
-            else:
-                self._take(block, own)
+        for batch in batches:
+            for block in batch:
+                keyed = copy()
+                keyed.update(block)
+                mark = to_int(keyed.digest(), "little")
+                place = bisect_left(marks, mark)
+                if place < count and marks[place] == mark:
+                    seen[place] = 1
+                    result.records += 1
+                else:
+                    self._take(block, mark)
         for key in known.vanished():
             result.vanished += 1
-            self._writer.add(RunEntry(key, self._number, -result.vanished, VANISHED, 0, b""))
-        seen = Path(self._reading.folder) / f"{self._reading.role}.seen"
-        seen.write_bytes(known.seen)
-        result.seen = str(seen)
+            self._writer.add(Entry(key, self._number, VANISHED, 0, None))
+        path = Path(self._reading.folder) / f"{self._reading.role}.seen"
+        path.write_bytes(seen)
+        result.seen = str(path)
 
     def _take(self, block: bytes, mark: int) -> None:
         result = self.result
@@ -111,9 +126,7 @@ class _Read:
             self._miss(block, mark, error)
             return
         result.parsed += 1
-        self._writer.add(
-            RunEntry(to_key(parsed.identifier), self._number, result.records, PARSED, mark, _encode(parsed.parts))
-        )
+        self._writer.add(Entry(to_key(parsed.identifier), self._number, PARSED, mark, parsed.parts))
 
     def _miss(self, block: bytes, mark: int, error: BadRecord) -> None:
         result = self.result
@@ -123,7 +136,7 @@ class _Read:
         if identifier is None:
             result.unnamed += 1
         else:
-            self._writer.add(RunEntry(to_key(identifier), self._number, result.records, BAD, mark, b""))
+            self._writer.add(Entry(to_key(identifier), self._number, BAD, mark, None))
 
     def _judge(self) -> None:
         result = self.result

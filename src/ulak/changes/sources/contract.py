@@ -39,7 +39,7 @@ def _read(source: Source, role: str, path: Path, ending: str) -> list[Parsed]:
     found = []
     for _ in range(2):
         with unpacked(path, source.compression, ending) as opened:
-            found.append(list(source.blocks(role, opened)))
+            found.append([block for batch in source.blocks(role, opened) for block in batch])
     assert found[0] == found[1], "the same file must give the same blocks"
     return [source.parse(role, block) for block in found[0]]
 

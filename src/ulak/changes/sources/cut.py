@@ -14,11 +14,15 @@ _BOM = b"\xef\xbb\xbf"
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 _DECLARED = re.compile(rb"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([^"']+)["'][^>]*\?>""")
 _OPEN = re.compile(rb"<([A-Za-z_][\w.:-]*)[^<>]*?(/?)>")
+_AFTER_NAME = (b">", b" ", b"\n", b"\t", b"\r", b"/")
 _NOT_A_TAG = re.compile(rb"<\?.*?\?>|<!--.*?-->", re.DOTALL)
 
 
-def cut(stream: BinaryIO, record: str, root: str | None) -> Iterator[bytes]:
-    """Each block from `<record` to `</record>`. The list's own beginning and end are checked on the way."""
+def cut(stream: BinaryIO, record: str, root: str | None) -> Iterator[list[bytes]]:
+    """Batches of raw blocks, each with what stands before it: `bare_block` takes that off, and checks it.
+
+    The list's own beginning and end are checked on the way.
+    """
     begin = re.compile(rb"<%s[\s/>]" % re.escape(record.encode()))
     end = f"</{record}>".encode()
     head, rest = _head(stream, begin)
@@ -28,14 +32,24 @@ def cut(stream: BinaryIO, record: str, root: str | None) -> Iterator[bytes]:
         return
     tail = b""
     for chunk in _chunks(stream, rest):
-        *blocks, tail = (tail + chunk).split(end)
-        for block in blocks:
-            yield _checked(block.lstrip(), begin) + end
+        blocks = (tail + chunk).split(end)
+        tail = blocks.pop()
+        yield [block + end for block in blocks]
         if len(tail) > MAX_BLOCK_BYTES:
             raise Unfit(f"a record has more than {MAX_BLOCK_BYTES} bytes, or never ends")
     if begin.match(tail.lstrip()):
         raise Unfit("the list is truncated: its last record does not end")
     _check_end(tail, opened, opened, empty=False)
+
+
+def bare_block(block: bytes, record: str) -> bytes:
+    """A block from `<record` on; raises Unfit for what can't stand there. A block that is known was checked before."""
+    own, name = block.lstrip(), record.encode()
+    if not own.startswith(b"<" + name) or own[len(name) + 1 : len(name) + 2] not in _AFTER_NAME:
+        raise Unfit(f"something stands between its records: {own[:40]!r}")
+    if b"!" in own and (b"<!DOCTYPE" in own or b"<!ENTITY" in own):
+        raise Unfit("it has a DTD or an entity; no list of this kind has one")
+    return own
 
 
 def _head(stream: BinaryIO, begin: re.Pattern[bytes]) -> tuple[bytes, bytes | None]:
@@ -72,14 +86,6 @@ def _check_head(head: bytes, root: str | None) -> list[bytes]:
     if root is not None and tags[0] != root.encode():
         raise Unfit(f"its root is {tags[0].decode('utf-8', 'replace')}, not {root}")
     return tags
-
-
-def _checked(block: bytes, begin: re.Pattern[bytes]) -> bytes:
-    if not begin.match(block):
-        raise Unfit(f"something stands between its records: {block[:40]!r}")
-    if b"<!" in block and (b"<!DOCTYPE" in block or b"<!ENTITY" in block):
-        raise Unfit("it has a DTD or an entity; no list of this kind has one")
-    return block
 
 
 def _check_end(tail: bytes, opened: list[bytes], tags: list[bytes], *, empty: bool) -> None:

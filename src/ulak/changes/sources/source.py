@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from ulak.errors import Error
@@ -35,23 +35,21 @@ class Opened(NamedTuple):
     member: str
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(NamedTuple):
     """A block: its identifier, and its part in each feed. None: named there, but not live."""
 
     identifier: str
     parts: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(NamedTuple):
     """A record as it is published, and what is needed to merge it again when one of its files changes."""
 
     fields: dict[str, Any]
     content_hash: str
     title: str
     parts: dict[str, Any] | None = None
-    aliases: Mapping[str, int] = field(default_factory=dict)
+    aliases: Mapping[str, int] = {}
     mixed: bool = False
 
 
@@ -76,14 +74,14 @@ class Source(Protocol):
     def compression(self) -> str:
         """`zip`, `gzip` or `none`."""
 
-    def blocks(self, role: str, opened: Opened) -> Iterator[bytes]:
-        """The records of a file as raw blocks; raises Unfit for a file that is not such a list."""
+    def blocks(self, role: str, opened: Opened) -> Iterator[Sequence[bytes]]:
+        """The records of a file as raw blocks, in batches; raises Unfit for a file that is not such a list."""
 
     def repeats(self, block: bytes) -> bool:
         """Whether the file has several blocks for one identifier, so that one alone tells nothing."""
 
     def parse(self, role: str, block: bytes) -> Parsed:
-        """Raises BadRecord."""
+        """Raises BadRecord; Unfit when the block shows that the file is not such a list."""
 
     def identify(self, block: bytes) -> str | None:
         """The identifier of a block that can't be parsed, where it can be seen."""

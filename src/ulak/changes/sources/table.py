@@ -6,18 +6,20 @@ import codecs
 import csv
 import hashlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, BinaryIO, ClassVar
 from xml.etree import ElementTree as ET
 
 import msgspec
 
 from ulak.changes import turkish
-from ulak.changes.sources.cut import CHUNK_BYTES, MAX_BLOCK_BYTES, cut
+from ulak.changes.sources.cut import CHUNK_BYTES, MAX_BLOCK_BYTES, bare_block, cut
 from ulak.changes.sources.source import BadRecord, FeedForm, Merged, Opened, Parsed, Unfit
 
 LIST = "list"
+BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +47,28 @@ class TableSource:
         names = tuple(self.columns)
         return (FeedForm(self.registry, names, "title" if "title" in names else names[0], self.registry),)
 
-    def blocks(self, role: str, opened: Opened) -> Iterator[bytes]:
-        found = {"csv": self._rows, "jsonl": self._lines, "xml": self._elements}[self.format](opened.stream)
-        first = next(found, None)
-        if first is None:
+    def blocks(self, role: str, opened: Opened) -> Iterator[Sequence[bytes]]:
+        if self.format == "xml":
+            return cut(opened.stream, self.record, None)
+        return self._batches(self._rows(opened.stream) if self.format == "csv" else self._lines(opened.stream))
+
+    @staticmethod
+    def _batches(found: Iterator[bytes]) -> Iterator[Sequence[bytes]]:
+        batch = tuple(islice(found, BATCH))
+        if not batch:
             raise Unfit("it has 0 records")
-        yield first
-        yield from found
+        while batch:
+            yield batch
+            batch = tuple(islice(found, BATCH))
 
     def repeats(self, block: bytes) -> bool:
         return False
 
     def parse(self, role: str, block: bytes) -> Parsed:
-        find = self._find_in_element(block) if self.format == "xml" else self._find_in_object(block)
+        if self.format == "xml":
+            find = self._find_in_element(bare_block(block, self.record))
+        else:
+            find = self._find_in_object(block)
         identifier = (find(self.key) or "").strip()
         if not identifier:
             raise BadRecord(f"it has no {self.key}")
@@ -97,9 +108,6 @@ class TableSource:
 
     def _lines(self, stream: BinaryIO) -> Iterator[bytes]:
         return (line.strip().encode() for line in _lines_of(stream, self.encoding) if line.strip())
-
-    def _elements(self, stream: BinaryIO) -> Iterator[bytes]:
-        return cut(stream, self.record, None)
 
     @staticmethod
     def _find_in_object(block: bytes) -> Any:

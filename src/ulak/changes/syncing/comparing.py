@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ulak.changes import records
 from ulak.changes.model import Feed, LastList
-from ulak.changes.pipeline.differ import (
-    REMOVED,
-    Comparison,
-    Current,
-    Delta,
-    DiffResult,
-    compare,
-    list_keys,
-)
+from ulak.changes.pipeline.differ import REMOVED, Comparison, Current, DiffResult, compare, join_results
 from ulak.changes.pipeline.fingerprints import Binding, open_fingerprints
 from ulak.changes.pipeline.keeper import Keeping, keep_fingerprints
 from ulak.changes.pipeline.reader import Reading, ReadResult, read_list
-from ulak.changes.pipeline.runs import read_frames, read_whole_frames, write_frames
+from ulak.changes.pipeline.spill import by_key, write_frames
 from ulak.changes.sources.source import Source
+from ulak.changes.state import ALL_BUCKETS, range_of
 from ulak.changes.syncing.workshop import Workshop
 from ulak.settings import Changes as Section
 from ulak.spine import probe
@@ -33,6 +28,8 @@ from ulak.spine.room import Host
 T = TypeVar("T")
 
 PAGE = 1000
+# A list that is read whole is compared by so many processes, each with its part of the keys.
+SHARES = 2
 # Below this a thread is faster than the way to a process and back, and takes nobody's time.
 SMALL_BYTES = 65_536
 
@@ -110,37 +107,48 @@ class Comparer:
     # Comparing
 
     async def _compare(self) -> DiffResult:
-        runs = tuple(path for one in self._read for path in one.runs)
         whole = any(one.whole for one in self._read)
-        current = {name: str(self.folder / f"{name}.current") for name in self.feeds}
-        await self.timed("export", self._export_all(current) if whole else self._export(runs, current))
-        task = Comparison(
-            self._source,
-            runs,
-            str(self.folder),
-            current,
-            whole,
-            self._section.compare == "seed",
-            sum(one.unnamed for one in self._read),
-        )
-        diff: DiffResult = await self.timed("compare", self._away(compare, task))
+        number = SHARES if whole and not self._small else 1
+        size = len(ALL_BUCKETS) // number
+        shares = [ALL_BUCKETS[begin : begin + size] for begin in range(0, len(ALL_BUCKETS), size)]
+        tasks = [self._comparison(share, whole=whole) for share in shares]
+        await self.timed("export", self._export_all(tasks) if whole else self._export(tasks[0]))
+        diffs = await self.timed("compare", asyncio.gather(*(self._away(compare, task) for task in tasks)))
+        diff = join_results(diffs)
         self.facts.duplicates = diff.duplicates
         self.facts.mixed = sum(delta.mixed for delta in diff.feeds.values())
         return diff
 
-    async def _export(self, runs: tuple[str, ...], current: Mapping[str, str]) -> None:
-        """The published records of the keys that the runs speak of."""
-        keys = self.folder / "keys"
-        await self._away(list_keys, runs, str(keys))
-        for name, feed in self.feeds.items():
-            with Path(current[name]).open("wb") as file:  # noqa: ASYNC230 - a page at a time, into the page cache
-                for frame in read_whole_frames(keys):
-                    found = await self._host.store.read(records.find_records, name, frame, feed.head_pos)
-                    write_frames(file, found)
+    def _comparison(self, buckets: Sequence[str], *, whole: bool) -> Comparison:
+        return Comparison(
+            self._source,
+            tuple(one.spill for one in self._read),
+            str(self.folder),
+            {name: str(self.folder / f"{name}-{buckets[0]}.current") for name in self.feeds},
+            whole,
+            self._section.compare == "seed",
+            sum(one.unnamed for one in self._read),
+            buckets,
+        )
 
-    async def _export_all(self, current: Mapping[str, str]) -> None:
-        for name, feed in self.feeds.items():
-            await export_feed(self._host, feed, Path(current[name]))
+    async def _export(self, task: Comparison) -> None:
+        """The published records of the keys that the spills speak of."""
+        keys = (key for key, _ in by_key(task.spills))
+        with contextlib.ExitStack() as stack:
+            files = {  # a page at a time, into the page cache
+                name: stack.enter_context(Path(path).open("wb"))  # noqa: ASYNC230
+                for name, path in task.current.items()
+            }
+            while page := await asyncio.to_thread(lambda: list(islice(keys, PAGE))):
+                for name, feed in self.feeds.items():
+                    found = await self._host.store.read(records.find_records, name, page, feed.head_pos)
+                    write_frames(files[name], found)
+
+    async def _export_all(self, tasks: Sequence[Comparison]) -> None:
+        for task in tasks:
+            for name, feed in self.feeds.items():
+                _, beyond = range_of(int(task.buckets[-1], 16))
+                await export_feed(self._host, feed, Path(task.current[name]), task.buckets[0], beyond)
 
     # Keeping
 
@@ -149,23 +157,21 @@ class Comparer:
     ) -> LastList:
         """Caches of this list for the next sync; they count only if this one is published."""
         if not any(one.repeats for one in self._read):
-            held = (diff.held, await asyncio.to_thread(self._list_withheld, diff, withheld))
-            tasks = [self._keeping(number, one, sync, held) for number, one in enumerate(self._read)]
+            held = (*diff.held, await asyncio.to_thread(self._list_withheld, diff, withheld))
+            tasks = [self._keeping(one, sync, held) for one in self._read]
             await asyncio.gather(*(self._away(keep_fingerprints, task) for task in tasks))
         version, how = self._source.version, self._section.compare
         return LastList(sync, digest, version, how, bool(withheld), self._last.salt, known)
 
-    def _keeping(self, number: int, one: ReadResult, sync: int, held: tuple[str, ...]) -> Keeping:
+    def _keeping(self, one: ReadResult, sync: int, held: tuple[str, ...]) -> Keeping:
         old = None if one.whole else str(self._shop.cache(one.role, self._last.sync))
-        path = str(self._shop.cache(one.role, sync))
-        return Keeping(number, tuple(one.runs), old, one.seen, held, path, self._binding(sync))
+        return Keeping(one.spill, old, one.seen, held, str(self._shop.cache(one.role, sync)), self._binding(sync))
 
     def _list_withheld(self, diff: DiffResult, withheld: Sequence[str]) -> str:
         path = self.folder / "withheld"
         with path.open("wb") as file:
             for name in withheld:
-                deltas = (Delta(*row) for row in read_frames(Path(diff.feeds[name].path)))
-                write_frames(file, (delta.key for delta in deltas if delta.change == REMOVED))
+                write_frames(file, (delta.key for delta in diff.feeds[name].deltas() if delta.change == REMOVED))
         return str(path)
 
     async def _away(self, function: Any, /, *args: Any) -> Any:
@@ -181,16 +187,16 @@ class Comparer:
         return result
 
 
-async def export_feed(host: Host, feed: Feed, path: Path) -> int:
-    """Write every record of a feed at its head, in the order of keys; returns how many."""
-    after, count = records.FIRST_KEY, 0
+async def export_feed(
+    host: Host, feed: Feed, path: Path, after: str = records.FIRST_KEY, beyond: str = records.LAST_KEY
+) -> None:
+    """Write every record of a feed at its head, in the order of keys."""
     with path.open("wb") as file:
         while True:
             page: list[Current] = await host.store.read(
-                records.list_records, feed.name, after, records.LAST_KEY, feed.head_pos, PAGE
+                records.list_records, feed.name, after, beyond, feed.head_pos, PAGE
             )
             write_frames(file, page)
-            count += len(page)
             if len(page) < PAGE:
-                return count
+                return
             after = page[-1].key

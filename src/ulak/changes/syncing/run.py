@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from ulak.changes import decide, records
+from ulak.changes.answers import WORDS
 from ulak.changes.decide import GuardLimits, GuardVerdict
 from ulak.changes.model import Feed, SyncVerdict
 from ulak.changes.pipeline.differ import REMOVED, Delta, DiffResult, FeedDelta
-from ulak.changes.pipeline.runs import read_frames
 from ulak.changes.registry import RegistryEntry
 from ulak.changes.sources.source import Unfit
 from ulak.changes.state import to_identifier
@@ -33,7 +33,6 @@ from ulak.spine.loops.bulk import analyze_tables, write_in_slices
 from ulak.spine.room import Host
 
 MAX_SAMPLE = 100
-_WORDS = {1: "added", 2: "modified", 3: "removed"}
 
 
 class SyncRun:
@@ -103,9 +102,15 @@ class SyncRun:
 
     async def _publish(self, files: ListFiles, diff: DiffResult, verdict: GuardVerdict) -> Ending:
         comparer, withheld = self._comparer, sorted(verdict.withheld)
-        changes = await comparer.timed("write", self._write(diff.feeds, verdict))
         keep = comparer.keep(self._order.sync, files.known, files.digest, diff, withheld)
-        given: dict[str, Any] = {"changes": changes, "last": await comparer.timed("keep", keep), "digest": files.digest}
+        keeping = asyncio.ensure_future(comparer.timed("keep", keep))
+        try:
+            changes = await comparer.timed("write", self._write(diff.feeds, verdict))
+            last = await keeping
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+        given: dict[str, Any] = {"changes": changes, "last": last, "digest": files.digest}
         if withheld:
             await asyncio.to_thread(self._shop.hold, files.paths, files.known)
             given["preview"] = _preview({name: diff.feeds[name] for name in withheld}, REMOVED, self._guards(verdict))
@@ -173,17 +178,16 @@ class SyncRun:
             feed, withheld = self._comparer.feeds[name], name in verdict.withheld
             while await self._host.store.write(lease.clear_above, self._lease, name, feed.head_pos):
                 pass
-            await self._append(feed, Path(delta.path), withheld=withheld)
+            await self._append(feed, delta, withheld=withheld)
             changes[name] = _change(feed, delta, withheld=withheld)
         if any(change.initial for change in changes.values()):  # or PostgreSQL sorts the table for every page
             await analyze_tables(self._host.store, "changes_version", "changes_title", "changes_publication")
         probe.reach("changes.written")
         return changes
 
-    async def _append(self, feed: Feed, path: Path, *, withheld: bool) -> None:
+    async def _append(self, feed: Feed, delta: FeedDelta, *, withheld: bool) -> None:
         """In slices of a few milliseconds each, so that jobs beside them hardly wait."""
-        rows = (Delta(*row) for row in read_frames(path))
-        wanted = (row for row in rows if not (withheld and row.change == REMOVED))
+        wanted = (row for row in delta.deltas() if not (withheld and row.change == REMOVED))
         unit = partial(lease.append, held=self._lease, feed=feed.name, sync=self._order.sync)
         await write_in_slices(self._host.store, unit, enumerate(wanted, feed.head_pos + 1))
 
@@ -222,16 +226,15 @@ def _preview(
             "changes": [
                 {
                     "identifier": to_identifier(row.key),
-                    "changeType": _WORDS[row.change],
+                    "changeType": WORDS[row.change],
                     "record": None if row.body is None else msgspec.json.decode(row.body),
                 }
-                for row in _first(Path(delta.path), only)
+                for row in _first(delta, only)
             ],
         }
         for name, delta in deltas.items()
     }
 
 
-def _first(path: Path, only: int | None) -> list[Delta]:
-    rows = (Delta(*row) for row in read_frames(path))
-    return list(islice((row for row in rows if only is None or row.change == only), MAX_SAMPLE))
+def _first(delta: FeedDelta, only: int | None) -> list[Delta]:
+    return list(islice((row for row in delta.deltas() if only is None or row.change == only), MAX_SAMPLE))

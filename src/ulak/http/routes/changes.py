@@ -51,6 +51,11 @@ def _below(ulak: Ulak) -> APIRouter:
     return APIRouter(prefix="/api/v1", tags=["changes"], dependencies=READERS, route_class=feed_route(ulak))
 
 
+def _json(answer: Answer) -> Response:
+    """A large answer, encoded at once: FastAPI would look at each of its values first."""
+    return Response(msgspec.json.encode(answer), media_type="application/json")
+
+
 def _feeds(ulak: Ulak) -> APIRouter:
     router = _below(ulak)
 
@@ -58,7 +63,7 @@ def _feeds(ulak: Ulak) -> APIRouter:
     async def status() -> Answer:
         return await ulak.changes.status()
 
-    @router.get("/{feed}/changes", summary="Changes after one instant, up to another")
+    @router.get("/{feed}/changes", response_model=Answer, summary="Changes after one instant, up to another")
     async def changes(
         feed: FeedName,
         since: Instant = None,
@@ -66,7 +71,7 @@ def _feeds(ulak: Ulak) -> APIRouter:
         page: PageNumber = 1,
         page_size: PageSize = 100,
         detail: bool = False,
-    ) -> Answer:
+    ) -> Response:
         """`since` is exclusive, `until` inclusive; both Europe/Istanbul. Read on with the answer's `until`.
 
         410 when the log does not reach back so far: take `/archives/latest` and go on from its `until`.
@@ -74,17 +79,17 @@ def _feeds(ulak: Ulak) -> APIRouter:
         if since is None:
             raise Invalid("since is required", fields=[("since", "is required")])
         asked = None if until is None else istanbul.parse("until", until)
-        return await ulak.changes.feeds.changes(
-            feed, istanbul.parse("since", since), asked, page, page_size, detail=detail
-        )
+        start = istanbul.parse("since", since)
+        found = await ulak.changes.feeds.changes(feed, start, asked, page, page_size, detail=detail)
+        return Response(found, media_type="application/json")
 
     @router.get("/{feed}/buckets", summary="The 256 sums behind a feed's state hash")
     async def buckets(feed: FeedName) -> Answer:
         return await ulak.changes.feeds.buckets(feed)
 
-    @router.get("/{feed}/buckets/{number}", summary="Every record of one bucket")
-    async def bucket(feed: FeedName, number: int) -> Answer:
-        return await ulak.changes.feeds.bucket(feed, number)
+    @router.get("/{feed}/buckets/{number}", response_model=Answer, summary="Every record of one bucket")
+    async def bucket(feed: FeedName, number: int) -> Response:
+        return _json(await ulak.changes.feeds.bucket(feed, number))
 
     return router
 
@@ -92,7 +97,7 @@ def _feeds(ulak: Ulak) -> APIRouter:
 def _log(ulak: Ulak) -> APIRouter:
     router = _below(ulak)
 
-    @router.get("/{feed}/log", summary="The log after a cursor; waits for news if asked to")
+    @router.get("/{feed}/log", response_model=Answer, summary="The log after a cursor; waits for news if asked to")
     async def log(
         feed: FeedName,
         after: After = None,
@@ -100,12 +105,12 @@ def _log(ulak: Ulak) -> APIRouter:
         wait: Annotated[float, Query(ge=0, le=MAX_WAIT_SECONDS, description="seconds")] = 0,
         collapse: Annotated[bool, Query(description="Of each record only the last change of this page.")] = False,
         keys: Annotated[str | None, Query(description="Only these identifiers, between commas.")] = None,
-    ) -> Answer:
+    ) -> Response:
         """`stateHash` is that of the feed when the page ends at its head, and null before."""
         cursor = None if after is None else Cursor.parse("after", after)
         wanted = [key for key in (keys or "").split(",") if key]
         page = await ulak.changes.feeds.log(feed, cursor, limit, wait_seconds=wait, keys=wanted)
-        return _log_answer(ulak.changes.feeds, page, collapse=collapse)
+        return _json(_log_answer(ulak.changes.feeds, page, collapse=collapse))
 
     @router.get("/{feed}/log/stream", summary="The log as server-sent events", response_class=StreamingResponse)
     async def stream(
