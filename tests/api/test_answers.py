@@ -316,12 +316,20 @@ async def test_an_endpoint_with_a_misspelt_field_is_refused(shared, path):
     assert [one["field"] for one in answer.body["fields"]] == ["secert"]
 
 
+@pytest.mark.parametrize("secret", ["bad", "whsec_", "whsec_!!", "whsk_YQ==", "whpk_YQ=="])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_secret_that_is_none_is_told_by_its_field(shared, secret):
+    answer = await shared.post("/api/webhook-endpoints", {"url": "https://example.com/hook", "secret": secret})
+    assert (answer.status, [one["field"] for one in answer.body["fields"]]) == (400, ["secret"])
+
+
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
         ("DELETE", "/api/notifications", "GET, POST"),
         ("DELETE", "/api/jobs", "GET, POST"),
         ("GET", "/api/notifications/batch", "POST"),
+        ("DELETE", "/api/notifications/batch", "POST"),
         ("PUT", "/api/keys", "GET, POST"),
     ],
 )

@@ -52,6 +52,7 @@ async def test_depth_age_and_utilisation_are_shown_by_kind():
     assert values(text, "ulak_jobs") == {'kind="mail",state="ready"': 1, 'kind="mail",state="deferred"': 1}
     bounds = {bound: f'bound="{bound}",kind="mail"' for bound in ("active", "live")}
     assert values(text, "ulak_capacity") == {bounds["active"]: 4, bounds["live"]: 1_000_000}
+    assert values(text, "ulak_remaining_capacity") == {bounds["active"]: 3, bounds["live"]: 999_998}
     assert values(text, "ulak_utilisation") == {bounds["active"]: 0.25, bounds["live"]: 2e-6}
     assert 'kind="mail"' in values(text, "ulak_oldest_job_age_seconds")
 

@@ -85,7 +85,7 @@ class GuardedClient:
             return await self.post(url, body, headers, seconds)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # The original names the whole URL, which may hold a token.
-            raise broken(error, f"{url.scheme}://{url.host}", provider) from None
+            raise broken(error, str(url.origin()), provider) from None
 
     async def close(self) -> None:
         session, self._session = self._session, None

@@ -160,17 +160,17 @@ def _parse(text: str) -> _Key:
     try:
         raw = base64.b64decode(rest, validate=True)
     except (binascii.Error, ValueError):
-        raise Invalid("The webhook secret is not valid base64 behind its prefix.") from None
+        raise _unfit("The webhook secret is not valid base64 behind its prefix.") from None
     if prefix == "whsec":
         return _shared(raw)
     if prefix in ("whsk", "whpk"):
         return _signing(raw) if prefix == "whsk" else _verifying(raw)
-    raise Invalid("A webhook secret starts with whsec_ (shared), whsk_ (signing) or whpk_ (verifying).")
+    raise _unfit("A webhook secret starts with whsec_ (shared), whsk_ (signing) or whpk_ (verifying).")
 
 
 def _shared(raw: bytes) -> _Key:
     if len(raw) not in _SHARED_BYTES:
-        raise Invalid(f"A whsec_ secret has 24 to 64 bytes, this one has {len(raw)}; make one with new_secret().")
+        raise _unfit(f"A whsec_ secret has 24 to 64 bytes, this one has {len(raw)}; make one with new_secret().")
     return _Shared(raw)
 
 
@@ -178,15 +178,19 @@ def _signing(raw: bytes) -> _Key:
     # 32 bytes of seed, as Standard Webhooks has it, or the seed and its public key, as most key makers write it.
     private = Ed25519PrivateKey.from_private_bytes(raw[:32]) if len(raw) in (32, 64) else None
     if private is None or raw[32:] not in (b"", private.public_key().public_bytes_raw()):
-        raise Invalid("A whsk_ key has 32 bytes, or 64 with its own public key behind; make one with new_key_pair().")
+        raise _unfit("A whsk_ key has 32 bytes, or 64 with its own public key behind; make one with new_key_pair().")
     return _Pair(private, private.public_key())
 
 
 def _verifying(raw: bytes) -> _Key:
     if len(raw) != 32:
-        raise Invalid(f"A whpk_ key has 32 bytes, this one has {len(raw)}.")
+        raise _unfit(f"A whpk_ key has 32 bytes, this one has {len(raw)}.")
     return _Pair(None, Ed25519PublicKey.from_public_bytes(raw))
 
 
 def _encode(raw: bytes) -> str:
     return base64.b64encode(raw).decode()
+
+
+def _unfit(text: str) -> Invalid:
+    return Invalid(text, fields=[("secret", text)])

@@ -79,7 +79,7 @@ class WebhookChannel:
             answer = await self._client.post(url, body, headers, seconds, read=False)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # The original names the whole URL, which may hold a token.
-            raise broken(error, f"{url.scheme}://{url.host}", PROVIDER) from None
+            raise broken(error, str(url.origin()), PROVIDER) from None
         self._judge(answer, url)
         return Receipt(f"webhook:{message.id}", {"status": answer.status})
 
@@ -99,7 +99,7 @@ class WebhookChannel:
     def _judge(self, answer: Answer, url: URL) -> None:
         if 200 <= answer.status < 300:
             return
-        place, code = f"{url.scheme}://{url.host}", f"WEBHOOK_HTTP_{answer.status}"
+        place, code = str(url.origin()), f"WEBHOOK_HTTP_{answer.status}"
         if answer.status == 410:
             raise EndpointGone(
                 f"{place} answered 410 Gone: it wants no more messages, and the endpoint is switched off.", code=code

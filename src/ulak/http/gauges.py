@@ -25,6 +25,7 @@ Number = tuple[str, dict[str, str], float]
 GAUGES = {
     "ulak_jobs": "Unfinished jobs, by kind and state.",
     "ulak_oldest_job_age_seconds": "Age of the oldest unfinished job; one that was put off counts from its due time.",
+    "ulak_remaining_capacity": "What may still be accepted of a kind, by bound.",
     "ulak_capacity": "Most jobs of a kind: active ones (ready, running, suspect), or live ones (parked as well).",
     "ulak_utilisation": "Jobs of a kind as a part of its capacity, by bound; owed work may take it above 1.",
     "ulak_conservation_difference": "Accepted jobs that are neither unfinished nor finished; other than 0 is a defect.",
@@ -83,4 +84,5 @@ class StoreGauges(Collector):
             ):
                 bound = store.capacity.bound(pool)
                 yield "ulak_capacity", {"kind": kind, "bound": name}, bound
+                yield "ulak_remaining_capacity", {"kind": kind, "bound": name}, max(bound - number, 0)
                 yield "ulak_utilisation", {"kind": kind, "bound": name}, number / bound

@@ -38,7 +38,9 @@ _CODES = {404: "not_found", 405: "method_not_allowed", 415: "unsupported", 400: 
 
 def answer_with_problems(api: FastAPI, hot: Iterable[HotRoute]) -> None:
     """`hot` are routes that FastAPI does not know: their methods are allowed too, and their paths are no ids."""
+    hot = tuple(hot)
     in_front = Paths((route.method, route.path, route) for route in hot)
+    words = {route.path for route in hot}
 
     async def not_valid(request: Request, error: Exception) -> Response:
         # A path parameter may have taken the last word of a hot route for an id.
@@ -53,7 +55,7 @@ def answer_with_problems(api: FastAPI, hot: Iterable[HotRoute]) -> None:
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED or (
             error.status_code == HTTPStatus.NOT_FOUND and methods
         ):
-            return _method_not_allowed(_methods(request) | methods)
+            return _method_not_allowed(_methods(request, is_word=request.url.path in words) | methods)
         return _told_status(error.status_code, error.detail, error.headers)
 
     api.add_exception_handler(Error, _failed)
@@ -62,8 +64,13 @@ def answer_with_problems(api: FastAPI, hot: Iterable[HotRoute]) -> None:
     api.add_exception_handler(Exception, _failed)
 
 
-def _methods(request: Request) -> set[str]:
-    """Every method that some route has at this path; Starlette names those of the first only."""
+def _methods(request: Request, *, is_word: bool) -> set[str]:
+    """Every method that some route has at this path, which may be a word that is no id.
+
+    Starlette names those of the first route only.
+    """
+    if is_word:
+        return {method.upper() for method in request.app.openapi()["paths"].get(request.url.path, ())}
     return {
         method
         for method in METHODS
