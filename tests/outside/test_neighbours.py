@@ -49,6 +49,26 @@ async def test_a_dead_receiver_costs_the_others_nothing(store, tmp_path):
             await is_served_at_once(server, webhook(alive.url))
 
 
+@pytest.mark.postgres
+async def test_two_servers_on_one_database_beside_a_dead_receiver(tmp_path):
+    """Each takes half of what is for the dead; both serve all others at once."""
+    with fresh_database() as store, nobody() as dead:
+        folders = [tmp_path / name for name in ("one", "two")]
+        for folder in folders:
+            folder.mkdir()
+        async with (
+            Receiver().listening() as alive,
+            served(store, folders[0]) as one,
+            served(store, folders[1]) as two,
+        ):
+            sent = await asyncio.gather(*(server.post_many(800, **webhook(dead)) for server in (one, two)))
+            assert {status for statuses in sent for status in statuses} == {202}
+            for server in (one, two):
+                await is_served_at_once(server, IN_APP)
+                await is_served_at_once(server, SMS)
+                await is_served_at_once(server, webhook(alive.url))
+
+
 async def test_a_mail_server_that_is_down_costs_the_others_nothing(store, tmp_path):
     with nobody() as dead:
         port = dead.partition("127.0.0.1:")[2].partition("/")[0]
