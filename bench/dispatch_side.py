@@ -13,7 +13,7 @@ from ulak.dispatch.forms import NamedPosition
 from ulak.dispatch.model import Helper
 from ulak.dispatch.nearby.geo import point_at, to_nano
 from ulak.dispatch.nearby.search import Circle, search
-from ulak.dispatch.world import Changes
+from ulak.dispatch.world import WorldChanges
 from ulak.settings import Settings
 
 TOWN = (41.0, 29.0)
@@ -50,7 +50,7 @@ async def fill(ulak: Ulak, places: list[tuple[float, float]]) -> None:
                 number, f"h{number:07}", latitude=to_nano(spot[0]), longitude=to_nano(spot[1]), point=point_at(*spot),
                 position_at=now, month=month, completed=chance.randrange(20),
             )  # fmt: skip
-        await ulak.store.write(records.save, Changes(new_helpers=made))
+        await ulak.store.write(records.save, WorldChanges(new_helpers=made))
 
 
 def searches(place: str, kind: str, helpers: int, asked: int) -> list[float]:

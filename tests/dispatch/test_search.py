@@ -16,7 +16,7 @@ from ulak.dispatch.nearby.eligible import obstacle, rank, to_candidate
 from ulak.dispatch.nearby.geo import chord_of, point_at, to_nano
 from ulak.dispatch.nearby.search import Circle, search
 from ulak.dispatch.policy import NEVER, Policy
-from ulak.dispatch.world import Changes
+from ulak.dispatch.world import WorldChanges
 from ulak.settings import Settings
 
 CENTRE = (41.0, 29.0)
@@ -56,7 +56,7 @@ async def test_the_store_ranks_and_excludes_as_the_rule_does(ulak, seed):
     rules = [Policy(time_zone="UTC"), Policy(expiry_weight=0, pause_after=NEVER, time_zone="UTC")]
     month = rules[0].month(now)
     helpers = [somebody(chance, number, month, now) for number in range(600)]
-    changes = Changes(new_helpers={one.id: one for one in helpers})
+    changes = WorldChanges(new_helpers={one.id: one for one in helpers})
     await ulak.store.write(records.save, changes)
     for policy in rules:
         for radius in (1.0, 300.0, 1500.0, 50_000.0):
@@ -104,7 +104,7 @@ async def test_ten_thousand_at_one_point_are_asked_in_the_order_of_their_ids(ula
         for number in range(10_000)
     ]  # fmt: skip
     random.Random(1).shuffle(helpers)
-    await ulak.store.write(records.save, Changes(new_helpers={one.id: one for one in helpers}))
+    await ulak.store.write(records.save, WorldChanges(new_helpers={one.id: one for one in helpers}))
     view = await ulak.dispatch.open(request(width=50))
     assert [one.helper for one in view.pending] == [f"h{number:05}" for number in range(50)]
     assert len(view.waiting) == 950  # max_candidates

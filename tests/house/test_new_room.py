@@ -40,7 +40,7 @@ class Tiny:
     "tiny/room.py": """
 from ulak.spine.handler import Handler
 from ulak.spine.room import Room
-from ulak.spine.telemetry import Point
+from ulak.spine.telemetry import GaugePoint
 from ulak.tiny.service import Tiny
 
 
@@ -55,7 +55,7 @@ def tiny_room(host):
         "tiny",
         service,
         handlers=(Handler("tiny.keep", service.keep, concurrency=host.settings.tiny.concurrency),),
-        gauges=lambda: [Point("tiny_notes_total", "Notes kept by this process.", {}, service.kept)],
+        gauges=lambda: [GaugePoint("tiny_notes_total", "Notes kept by this process.", {}, service.kept)],
         reasons=lambda: [f"tiny was started on {len(started)} store(s)"],
         start=start,
     )

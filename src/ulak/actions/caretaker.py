@@ -12,7 +12,7 @@ from ulak.actions import sweeper, watch
 from ulak.actions.steps.ends import StepEnds
 from ulak.errors import Error
 from ulak.spine.room import Host
-from ulak.spine.telemetry import Point
+from ulak.spine.telemetry import GaugePoint
 
 log = structlog.get_logger("ulak.actions")
 
@@ -72,10 +72,10 @@ class Caretaker:
         self._burns = await self._host.store.read(watch.burn_rates)
         self._difference = (await self._host.store.read(watch.watch))["difference"]
 
-    def gauges(self) -> Iterator[Point]:
+    def gauges(self) -> Iterator[GaugePoint]:
         for hours, levels in self._burns.items():
             for level, burn in levels.items():
                 labels = {"level": level, "hours": str(hours)}
-                yield Point("ulak_actions_slo_burn_rate", GAUGES["ulak_actions_slo_burn_rate"], labels, burn)
+                yield GaugePoint("ulak_actions_slo_burn_rate", GAUGES["ulak_actions_slo_burn_rate"], labels, burn)
         name = "ulak_actions_watchdog_difference"
-        yield Point(name, GAUGES[name], {}, self._difference)
+        yield GaugePoint(name, GAUGES[name], {}, self._difference)

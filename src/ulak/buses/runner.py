@@ -16,7 +16,7 @@ from ulak.buses.route import EventRouter, publish, to_record
 from ulak.errors import Conflict
 from ulak.spine.bus import MessageBus, Take
 from ulak.spine.room import Host
-from ulak.spine.telemetry import Point
+from ulak.spine.telemetry import GaugePoint
 
 log = structlog.get_logger("ulak.bus")
 
@@ -98,17 +98,17 @@ class BusRunner:
 
     # Looking
 
-    def gauges(self) -> Iterator[Point]:
+    def gauges(self) -> Iterator[GaugePoint]:
         """How far behind the relay is, where this process runs it; and what has passed through this process."""
         relay = self._relay
         if relay is None:
             return
-        yield Point("ulak_bus_relay_leads", GAUGES["ulak_bus_relay_leads"], {}, float(relay.leads))
-        yield Point("ulak_bus_messages_sent", GAUGES["ulak_bus_messages_sent"], {}, relay.sent)
+        yield GaugePoint("ulak_bus_relay_leads", GAUGES["ulak_bus_relay_leads"], {}, float(relay.leads))
+        yield GaugePoint("ulak_bus_messages_sent", GAUGES["ulak_bus_messages_sent"], {}, relay.sent)
         for topic, intake in self._intakes.items():
             labels = {"topic": topic}
-            yield Point("ulak_bus_requests_taken", GAUGES["ulak_bus_requests_taken"], labels, intake.taken)
-            yield Point("ulak_bus_unreadable", GAUGES["ulak_bus_unreadable"], labels, intake.unreadable)
+            yield GaugePoint("ulak_bus_requests_taken", GAUGES["ulak_bus_requests_taken"], labels, intake.taken)
+            yield GaugePoint("ulak_bus_unreadable", GAUGES["ulak_bus_unreadable"], labels, intake.unreadable)
 
     def reasons(self) -> Iterable[str]:
         """What /readyz says while the bus is out of reach: work goes on, and messages wait."""

@@ -13,7 +13,7 @@ from ulak.changes.syncing.publication import Ending
 from ulak.clock import Clock
 from ulak.settings import Changes as Section
 from ulak.spine.store import Tx
-from ulak.spine.telemetry import Point
+from ulak.spine.telemetry import GaugePoint
 
 SEEDS_OWN = "gibuserlist_sync_removal_skipped_total"  # the seed's name for it
 HELP = {
@@ -56,10 +56,10 @@ class ChangesGauges:
         rows = {name: records.read_registry(tx, name) for name in self._registries.by_name}
         self._rows = {name: row for name, row in rows.items() if row is not None}
 
-    def points(self) -> Iterator[Point]:
+    def points(self) -> Iterator[GaugePoint]:
         for name, labels, value in self._points():
-            yield Point(f"ulak_{name}", HELP[name], labels, value)
-        yield Point(SEEDS_OWN, "Feeds whose removals a sync of this process withheld.", {}, self.withheld)
+            yield GaugePoint(f"ulak_{name}", HELP[name], labels, value)
+        yield GaugePoint(SEEDS_OWN, "Feeds whose removals a sync of this process withheld.", {}, self.withheld)
 
     def _points(self) -> Iterator[tuple[str, dict[str, str], float]]:
         now = self._clock.now()

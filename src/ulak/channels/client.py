@@ -27,7 +27,7 @@ HEADERS = {"User-Agent": "Ulak", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What came back. The body is cut at the client's limit."""
 
     status: int
@@ -66,20 +66,20 @@ class GuardedClient:
 
     async def post(
         self, url: URL, body: bytes, headers: Mapping[str, str], seconds: float, *, read: bool = True
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Post and wait for the answer. With `read` off, the body is drained for the connection's sake alone."""
         limit = aiohttp.ClientTimeout(total=seconds, connect=min(self._connect_seconds, seconds))
         async with self._open().post(url, data=body, headers=headers, allow_redirects=False, timeout=limit) as response:
             if read:
-                return Answer(response.status, response.headers, await self._read(response))
+                return HttpAnswer(response.status, response.headers, await self._read(response))
             # The answer is in. What follows is only courtesy: a body read to its end lets the connection be used again.
             if not response.content.is_eof():
                 with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError):
                     async with asyncio.timeout(_DRAIN_SECONDS):
                         await self._read(response)
-            return Answer(response.status, response.headers, b"")
+            return HttpAnswer(response.status, response.headers, b"")
 
-    async def ask(self, url: URL, body: bytes, headers: Mapping[str, str], seconds: float, provider: str) -> Answer:
+    async def ask(self, url: URL, body: bytes, headers: Mapping[str, str], seconds: float, provider: str) -> HttpAnswer:
         """Post to a provider's API; a request without an answer is a failure with a code of that provider."""
         try:
             return await self.post(url, body, headers, seconds)
@@ -149,7 +149,7 @@ def broken(error: Exception, place: str, provider: str, allow_setting: str = "ch
     return Uncertain(f"{place} took the connection but gave no answer {why}; it may have the message.", code=code)
 
 
-def refused(answer: Answer, place: str, code: str, *, now: int, cap_seconds: float = 3600.0) -> Failure:
+def refused(answer: HttpAnswer, place: str, code: str, *, now: int, cap_seconds: float = 3600.0) -> Failure:
     """A refusal that says nothing but its status, as a failure."""
     status = answer.status
     if 300 <= status < 400:

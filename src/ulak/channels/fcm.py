@@ -15,7 +15,7 @@ from yarl import URL
 
 from ulak import codec
 from ulak.channels.channel import Message, NotificationType, Receipt, RecipientGone, seconds_for
-from ulak.channels.client import Answer, GuardedClient, refused, wait_seconds
+from ulak.channels.client import GuardedClient, HttpAnswer, refused, wait_seconds
 from ulak.channels.ssrf import AddressGuard
 from ulak.clock import Clock, SystemClock
 from ulak.errors import Failure, Misconfigured, Permanent, Throttled, Transient
@@ -76,7 +76,7 @@ class FcmChannel:
         except TimeoutError:
             raise Transient("Google gave no access token in time; nothing was sent.", code="FCM_TIMEOUT") from None
 
-    def _refusal(self, answer: Answer) -> Failure:
+    def _refusal(self, answer: HttpAnswer) -> Failure:
         word = _word(answer)
         code = f"FCM_{word}" if word else f"FCM_HTTP_{answer.status}"
         said = f"FCM refused the message ({word or answer.status})"
@@ -182,7 +182,7 @@ def _data(metadata: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _word(answer: Answer) -> str | None:
+def _word(answer: HttpAnswer) -> str | None:
     error = answer.document().get("error")
     if not isinstance(error, dict):
         return None

@@ -14,7 +14,7 @@ from yarl import URL
 
 from ulak import codec
 from ulak.channels.channel import Message, NotificationType, Receipt, RecipientGone, seconds_for
-from ulak.channels.client import Answer, GuardedClient, refused, wait_seconds
+from ulak.channels.client import GuardedClient, HttpAnswer, refused, wait_seconds
 from ulak.channels.receipts import Tap, Unproven, fits
 from ulak.channels.ssrf import AddressGuard, check_url
 from ulak.clock import Clock, SystemClock
@@ -90,7 +90,7 @@ class SlackChannel:
             raise self._refusal(answer, answer.body[:60].decode("utf-8", "replace").strip())
         return Receipt(f"slack:{message.id}")  # an incoming webhook gives no id
 
-    def _refusal(self, answer: Answer, word: Any) -> Failure:
+    def _refusal(self, answer: HttpAnswer, word: Any) -> Failure:
         known = isinstance(word, str) and word.isascii() and word.replace("_", "").isalnum()
         code = f"SLACK_{word.upper()}" if known else f"SLACK_HTTP_{answer.status}"
         if answer.status == 429 or word in _BUSY:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode
 from yarl import URL
 
 from ulak.channels.channel import Message, NotificationType, Receipt, RecipientGone, seconds_for
-from ulak.channels.client import Answer, GuardedClient, refused, wait_seconds
+from ulak.channels.client import GuardedClient, HttpAnswer, refused, wait_seconds
 from ulak.channels.receipts import DeliveryReceipt, ReceiptStatus, Unproven, fits
 from ulak.channels.ssrf import AddressGuard
 from ulak.clock import Clock, SystemClock
@@ -95,7 +95,7 @@ class TwilioChannel:
             form["StatusCallback"] = self._options.status_callback
         return form
 
-    def _refusal(self, answer: Answer, document: dict[str, Any]) -> Failure:
+    def _refusal(self, answer: HttpAnswer, document: dict[str, Any]) -> Failure:
         number = document.get("code")
         known = {**_GONE, **_BUSY, **_OURS, **_FINAL}
         if not isinstance(number, int) or number not in known:

@@ -14,7 +14,7 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from ulak.channels.channel import EndpointGone, Message, NotificationType, Receipt, seconds_for
-from ulak.channels.client import Answer, GuardedClient, broken, refused
+from ulak.channels.client import GuardedClient, HttpAnswer, broken, refused
 from ulak.channels.signature import Secret, sign
 from ulak.channels.ssrf import AddressGuard, check_url
 from ulak.clock import Clock, SystemClock, to_datetime
@@ -96,7 +96,7 @@ class WebhookChannel:
             )
         return secrets
 
-    def _judge(self, answer: Answer, url: URL) -> None:
+    def _judge(self, answer: HttpAnswer, url: URL) -> None:
         if 200 <= answer.status < 300:
             return
         place, code = str(url.origin()), f"WEBHOOK_HTTP_{answer.status}"

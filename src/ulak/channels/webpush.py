@@ -13,7 +13,7 @@ from yarl import URL
 
 from ulak import codec
 from ulak.channels.channel import Message, NotificationType, Receipt, RecipientGone, seconds_for
-from ulak.channels.client import Answer, GuardedClient, refused
+from ulak.channels.client import GuardedClient, HttpAnswer, refused
 from ulak.channels.ssrf import AddressGuard, check_url
 from ulak.clock import Clock, SystemClock
 from ulak.errors import Failure, Misconfigured, Permanent
@@ -83,7 +83,7 @@ class WebPushChannel:
             "Content-Type": "application/octet-stream",
         }
 
-    def _refusal(self, answer: Answer) -> Failure:
+    def _refusal(self, answer: HttpAnswer) -> Failure:
         code = f"WEBPUSH_HTTP_{answer.status}"
         if answer.status in {404, 410}:
             return RecipientGone("The browser has ended this subscription; forget it.", code=code)

@@ -13,7 +13,7 @@ from yarl import URL
 
 from ulak import codec
 from ulak.channels.channel import Message, NotificationType, Receipt, RecipientGone, seconds_for
-from ulak.channels.client import Answer, GuardedClient, refused, wait_seconds
+from ulak.channels.client import GuardedClient, HttpAnswer, refused, wait_seconds
 from ulak.channels.receipts import DeliveryReceipt, ReceiptStatus, Unproven, fits
 from ulak.channels.ssrf import AddressGuard
 from ulak.clock import Clock, SystemClock
@@ -80,7 +80,7 @@ class WhatsappChannel:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _send(self, message: Message, content: dict[str, Any], seconds: float) -> Answer:
+    async def _send(self, message: Message, content: dict[str, Any], seconds: float) -> HttpAnswer:
         envelope = {
             "messaging_product": "whatsapp",
             "recipient_type": "individual",
@@ -90,7 +90,7 @@ class WhatsappChannel:
         }
         return await self._client.ask(self._url, codec.encode(envelope), self._headers, seconds, PROVIDER)
 
-    def _refusal(self, answer: Answer) -> Failure:
+    def _refusal(self, answer: HttpAnswer) -> Failure:
         number = _number(answer)
         if number is None or number not in _WORDS:
             why = f"WHATSAPP_HTTP_{answer.status}" if number is None else f"WHATSAPP_{number}"
@@ -140,7 +140,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())[:MAX_PARAMETER_CHARS]
 
 
-def _number(answer: Answer) -> int | None:
+def _number(answer: HttpAnswer) -> int | None:
     error = answer.document().get("error")
     number = error.get("code") if isinstance(error, dict) else None
     return number if isinstance(number, int) else None

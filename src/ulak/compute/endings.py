@@ -17,7 +17,7 @@ CUT_OFF = "the worker was stopped during this attempt; it may have had its effec
 _DEATHS = ("poison", "the process died", CUT_OFF)  # of the process that ran it, as the spine and we say it
 
 
-class Ending(NamedTuple):
+class TaskEnd(NamedTuple):
     status: TaskStatus
     error: str
     traceback: str = ""
@@ -35,17 +35,17 @@ def cause_of(result: Result, attempt: int) -> str:
     return first + "".join(_HEADING.format(name) + text for name, text in kept.items() if text)
 
 
-def read_cause(cause: str) -> Ending:
+def read_cause(cause: str) -> TaskEnd:
     """A cause that is not ours is an error and nothing else."""
     parts = dict.fromkeys(_MAX_SECTIONS, "")
     error = cause.removeprefix("Permanent: ")
     for name in reversed(_MAX_SECTIONS):
         error, _, parts[name] = _split(error, _HEADING.format(name))
     if cause.startswith(_DEATHS):
-        return Ending(TaskStatus.CRASHED, error, **parts)
+        return TaskEnd(TaskStatus.CRASHED, error, **parts)
     found = _CAUSE.match(cause)
     status = TaskStatus(found[1]) if found else TaskStatus.FAILED
-    return Ending(status, error, **parts, worker=found[2] if found else None)
+    return TaskEnd(status, error, **parts, worker=found[2] if found else None)
 
 
 def _split(text: str, heading: str) -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ from ulak.compute.service import Compute
 from ulak.settings import Compute as Section
 from ulak.spine.handler import Handler
 from ulak.spine.room import Host, Room
-from ulak.spine.telemetry import Point
+from ulak.spine.telemetry import GaugePoint
 
 # Tasks with the engine for each place where one can run: the second hides the way through the store.
 AHEAD = 2
@@ -23,9 +23,9 @@ def compute_room(host: Host) -> Room[Compute]:
     service = Compute(section, host)
     runs = Runs(service.engine, section.timeout_seconds)
 
-    def gauges() -> Iterator[Point]:
+    def gauges() -> Iterator[GaugePoint]:
         for name, text, labels, value in service.gauges():
-            yield Point(f"ulak_{name}", text, labels, value)
+            yield GaugePoint(f"ulak_{name}", text, labels, value)
 
     return Room(
         "compute",

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from ulak.compute.endings import Ending, read_cause
+from ulak.compute.endings import TaskEnd, read_cause
 from ulak.compute.engine.backend import Backend
 from ulak.compute.engine.engine import Engine
-from ulak.compute.engine.gauges import Point, points
+from ulak.compute.engine.gauges import GaugePoint, points
 from ulak.compute.engine.options import EngineOptions
 from ulak.compute.errors import Expired
 from ulak.compute.jobs import KINDS, MAX_RETRIES
@@ -163,7 +163,7 @@ class Compute:
         """The counts of this process's engine, by component; empty before its first task."""
         return {} if self._engine is None else {"metrics": self._engine.metrics(), "status": self._engine.status()}
 
-    def gauges(self) -> Iterable[Point]:
+    def gauges(self) -> Iterable[GaugePoint]:
         """The same for /metrics."""
         return [] if self._engine is None else points(self._engine.metrics())
 
@@ -196,10 +196,10 @@ def to_result(task_id: str, record: Record) -> Result | None:
     )
 
 
-def _ending(record: Record) -> Ending:
+def _ending(record: Record) -> TaskEnd:
     if record.status == "cancelled":
         reason = record.detail.get("reason") if isinstance(record.detail, dict) else None
-        return Ending(TaskStatus.CANCELLED, reason or "cancelled before it ran")
+        return TaskEnd(TaskStatus.CANCELLED, reason or "cancelled before it ran")
     return read_cause(str(record.detail))
 
 

@@ -17,7 +17,7 @@ from ulak.dispatch.messages import Telling, compose
 from ulak.dispatch.model import EXPIRE, MAX_WIDTH, SEARCH, HelpTask, Offer, TaskState
 from ulak.dispatch.policy import Policy
 from ulak.dispatch.roster import apply_to_helper
-from ulak.dispatch.world import Changes, World
+from ulak.dispatch.world import World, WorldChanges
 from ulak.errors import Invalid
 from ulak.spine.job import NewJob, Priority
 from ulak.spine.store import Tx
@@ -80,13 +80,13 @@ class Acts:
         if idle:
             self._ports.disarm(tx, sorted(idle))
 
-    def _drop_rescues(self, changes: Changes) -> None:
+    def _drop_rescues(self, changes: WorldChanges) -> None:
         for task in changes.tasks.values():
             if task.timer:
                 changes.idle_timers.append(task.timer)
                 task.timer = 0
 
-    def _post(self, tx: Tx, changes: Changes) -> None:
+    def _post(self, tx: Tx, changes: WorldChanges) -> None:
         told = [(note, message) for note in changes.notes if (message := compose(note, self.policy, tx.ids.to_text))]
         if not told:
             return

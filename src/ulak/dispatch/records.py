@@ -20,7 +20,7 @@ from ulak.dispatch.model import (
     TaskState,
 )
 from ulak.dispatch.nearby.geo import Point
-from ulak.dispatch.world import Changes, World
+from ulak.dispatch.world import World, WorldChanges
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
 
@@ -136,7 +136,7 @@ def load_once(tx: Tx, world: World, marks: Collection[str]) -> None:
 # Saving what it has changed
 
 
-def save(tx: Tx, changes: Changes) -> None:
+def save(tx: Tx, changes: WorldChanges) -> None:
     """A fixed number of statements, however many commands there were."""
     new_tasks, new_offers, new_helpers = changes.new_tasks, changes.new_offers, changes.new_helpers
     # What is freed goes first: a helper may be given up by one task and asked for another in the same commit.

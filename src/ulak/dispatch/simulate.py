@@ -20,7 +20,7 @@ from ulak.dispatch.model import Contact, Helper, HelpTask, SearchResult, TaskSta
 from ulak.dispatch.nearby.eligible import obstacle, rank, to_candidate
 from ulak.dispatch.nearby.geo import chord_of, from_nano, point_at, to_nano
 from ulak.dispatch.policy import NEVER, Policy
-from ulak.dispatch.world import Changes, World, place_of
+from ulak.dispatch.world import World, WorldChanges, place_of
 
 CENTRE = (41.0082, 28.9784)
 GAP_SECONDS = 7200.0
@@ -168,7 +168,7 @@ class _Run:
         verdict = apply(self._world, command)
         assert isinstance(verdict, TaskVerdict)
         task = self._world.tasks[verdict.view.task.id]
-        offers, self._world.changes = self._world.changes.new_offers.values(), Changes()
+        offers, self._world.changes = self._world.changes.new_offers.values(), WorldChanges()
         for offer in offers:
             self._push(offer.deadline_at, Expire(task.id, offer.id))
             self._answer(task, self._world.helpers[offer.helper].helper)

@@ -13,7 +13,7 @@ from ulak.dispatch.fairness import Figures
 from ulak.dispatch.service import Dispatch
 from ulak.errors import Error
 from ulak.spine.store import Store
-from ulak.spine.telemetry import Point
+from ulak.spine.telemetry import GaugePoint
 
 log = structlog.get_logger("ulak.dispatch")
 
@@ -89,7 +89,7 @@ class Upkeep:
         if self._figures.overdue_seconds * 1000 > GRACE_MILLIS:
             await self._service.expire_overdue(GRACE_MILLIS)
 
-    def gauges(self) -> Iterable[Point]:
+    def gauges(self) -> Iterable[GaugePoint]:
         figures, hints = self._figures, self._service.hints
         values = {
             "tasks": self._service.depth.live,
@@ -100,4 +100,4 @@ class Upkeep:
         for name, text in GAUGES.items():
             value = values[name.removeprefix("ulak_dispatch_")]
             if value is not None:  # nobody was assigned yet
-                yield Point(name, text, {}, float(value))
+                yield GaugePoint(name, text, {}, float(value))

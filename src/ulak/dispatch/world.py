@@ -35,7 +35,7 @@ class Happening:
 
 
 @dataclass(slots=True)
-class Changes:
+class WorldChanges:
     """What a batch leaves to be saved, told and armed."""
 
     tasks: dict[int, HelpTask] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class World:
     names: dict[str, int] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     once: dict[str, tuple[int, str]] = field(default_factory=dict)
-    changes: Changes = field(default_factory=Changes)
+    changes: WorldChanges = field(default_factory=WorldChanges)
 
     @property
     def month(self) -> int:

@@ -14,7 +14,7 @@ from ulak.errors import Error
 from ulak.masking import mask_text
 from ulak.spine.query import Queries
 from ulak.spine.store import live_pool
-from ulak.spine.telemetry import Point, families_of
+from ulak.spine.telemetry import GaugePoint, families_of
 from ulak.spine.units.sample import Sample
 
 log = structlog.get_logger("ulak.http")
@@ -43,7 +43,7 @@ class StoreGauges(Collector):
         self._ulak = ulak
 
     def collect(self) -> Iterable[Metric]:
-        return families_of(Point(name, GAUGES[name], labels, value) for name, labels, value in self._numbers())
+        return families_of(GaugePoint(name, GAUGES[name], labels, value) for name, labels, value in self._numbers())
 
     def _numbers(self) -> Iterator[Number]:
         sample, age = self._ulak.sample, self._ulak.sampler.age_seconds

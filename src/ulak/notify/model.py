@@ -79,7 +79,7 @@ class Notification(msgspec.Struct, rename="camel", omit_defaults=True):
         return f"Notification({self.notification_type})"
 
 
-class Accepted(msgspec.Struct, rename="camel", kw_only=True):
+class AcceptedNotification(msgspec.Struct, rename="camel", kw_only=True):
     """The answer to an accepted notification."""
 
     id: str

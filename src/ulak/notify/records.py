@@ -28,7 +28,7 @@ _UNCERTAIN_ENDS = frozenset({"uncertain", "poison"})
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class NotificationView:
     id: str
     job: int
     notification_type: str
@@ -49,21 +49,21 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundNotifications:
     """A page, newest first. `before` continues it; None at the end."""
 
-    views: list[View]
+    views: list[NotificationView]
     before: int | None
 
 
-def read_view(tx: Tx, job: int) -> View | None:
+def read_view(tx: Tx, job: int) -> NotificationView | None:
     record = read_record(tx, job)
     return None if record is None or not record.kind.startswith(KIND_PREFIX) else _view(tx, record)
 
 
-def find_views(tx: Tx, kinds: tuple[str, str], status: Status | None, before: int, limit: int) -> Found:
+def find_views(tx: Tx, kinds: tuple[str, str], status: Status | None, before: int, limit: int) -> FoundNotifications:
     """Newest first. Some statuses are decided here, so a filter may look through pages, but not for ever."""
-    states, found, free = _states(status), list[View](), PAGE_BYTES
+    states, found, free = _states(status), list[NotificationView](), PAGE_BYTES
     number = limit if status is None else max(limit, SEARCH_PAGE)
     for _ in range(SEARCH_PAGES):
         page = page_of_records(tx, kinds, states, before, number, free)
@@ -71,16 +71,18 @@ def find_views(tx: Tx, kinds: tuple[str, str], status: Status | None, before: in
         found += [view for view in views if status in (None, view.status)]
         free -= sum(size for view, size in zip(views, page.sizes, strict=True) if status in (None, view.status))
         if len(found) > limit or (len(found) == limit and page.more):
-            return Found(found[:limit], found[limit - 1].job)
+            return FoundNotifications(found[:limit], found[limit - 1].job)
         if not page.more:
-            return Found(found, None)
+            return FoundNotifications(found, None)
         before = views[-1].job
         if found and (status is None or free <= 0):
             break
-    return Found(found, before)
+    return FoundNotifications(found, before)
 
 
-def find_referenced(tx: Tx, reference: str, wanted: tuple[str | None, Status | None], before: int, limit: int) -> Found:
+def find_referenced(
+    tx: Tx, reference: str, wanted: tuple[str | None, Status | None], before: int, limit: int
+) -> FoundNotifications:
     """Those of a reference, newest first."""
     notification_type, status = wanted
     jobs = find_jobs(tx, reference, before, limit)
@@ -88,7 +90,7 @@ def find_referenced(tx: Tx, reference: str, wanted: tuple[str | None, Status | N
     fitting = [
         view for view in views if notification_type in (None, view.notification_type) and status in (None, view.status)
     ]
-    return Found(fitting, jobs[-1] if len(jobs) == limit else None)
+    return FoundNotifications(fitting, jobs[-1] if len(jobs) == limit else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +117,10 @@ def _states(status: Status | None) -> Collection[str]:
     return FINISHED if status in _FINISHED else LIVE
 
 
-def _view(tx: Tx, record: Record) -> View:
+def _view(tx: Tx, record: Record) -> NotificationView:
     kept = _kept(record)
     waits = record.status == "deferred"
-    return View(
+    return NotificationView(
         id=tx.ids.to_text(record.id),
         job=record.id,
         notification_type=type_of(record.kind),

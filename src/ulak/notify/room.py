@@ -20,12 +20,12 @@ from ulak.notify.ledger import balance
 from ulak.notify.model import kind_of
 from ulak.notify.service import Notify
 from ulak.notify.settings import NotifyOptions
-from ulak.settings import Delivery, Settings
+from ulak.settings import DeliveryPolicy, Settings
 from ulak.settings.channels import Webhook
 from ulak.spine.breaker import BreakerPolicy
 from ulak.spine.handler import Handler
 from ulak.spine.room import Host, Room
-from ulak.spine.telemetry import Point
+from ulak.spine.telemetry import GaugePoint
 from ulak.spine.units.sample import Sample
 from ulak.templates.template import Templates
 
@@ -107,12 +107,12 @@ def _deliver(name: str, deliveries: Deliveries) -> Callable[..., Any]:
     return {"IN_APP": deliveries.deliver_in_app, "WEBHOOK": deliveries.deliver_webhook}.get(name, deliveries.deliver)
 
 
-def _policy(settings: Settings, name: str) -> Delivery:
+def _policy(settings: Settings, name: str) -> DeliveryPolicy:
     section = getattr(settings.channels, name.lower(), settings.channels.plugin)
-    return section if isinstance(section, Delivery) else settings.channels.plugin
+    return section if isinstance(section, DeliveryPolicy) else settings.channels.plugin
 
 
-def _gauges(sample: Sample) -> Iterator[Point]:
+def _gauges(sample: Sample) -> Iterator[GaugePoint]:
     """accepted = delivered + failed + dead + held + cancelled + expired + waiting, in one sample."""
     books = balance(sample.tally, sample.live)
     for status, number in asdict(books).items():
@@ -120,5 +120,5 @@ def _gauges(sample: Sample) -> Iterator[Point]:
     yield _point("ulak_notify_conservation_difference", books.difference)
 
 
-def _point(name: str, value: float, **labels: str) -> Point:
-    return Point(name, GAUGES[name], labels, value)
+def _point(name: str, value: float, **labels: str) -> GaugePoint:
+    return GaugePoint(name, GAUGES[name], labels, value)

@@ -22,8 +22,16 @@ from ulak.ids import Ids, made_at
 from ulak.notify import attempts, decide, inbox
 from ulak.notify.attempts import EndpointAttempt
 from ulak.notify.idempotency import ACCEPT_ONCE, Mismatch, Once, Replayed
-from ulak.notify.model import ALL_KINDS, PRIORITIES, Accepted, Notification, Request, kind_of
-from ulak.notify.records import NEWEST, Found, View, find_letters_to, find_referenced, find_views, read_view
+from ulak.notify.model import ALL_KINDS, PRIORITIES, AcceptedNotification, Notification, Request, kind_of
+from ulak.notify.records import (
+    NEWEST,
+    FoundNotifications,
+    NotificationView,
+    find_letters_to,
+    find_referenced,
+    find_views,
+    read_view,
+)
 from ulak.notify.reference import ACCEPT_REFERENCED, Referenced
 from ulak.notify.settings import NotifyOptions
 from ulak.spine.job import READY, Row
@@ -36,7 +44,7 @@ from ulak.spine.units.enqueue import ENQUEUE_ONE, insert_owed
 from ulak.spine.validate import MAX_PAYLOAD_BYTES, soon_enough
 from ulak.templates.template import Rendered, Templates
 
-Verdicts = list[Accepted | Error]
+Verdicts = list[AcceptedNotification | Error]
 
 _decoder = msgspec.json.Decoder(Request)
 _LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -147,7 +155,9 @@ class Notify:
         accepted = await self.accept(request, idempotency_key)
         return UUID(accepted.id)
 
-    async def accept(self, request: Request, idempotency_key: str | None = None, scope: str = "") -> Accepted:
+    async def accept(
+        self, request: Request, idempotency_key: str | None = None, scope: str = ""
+    ) -> AcceptedNotification:
         gate = self._host.loops.gate
         row = self._new_row(request)
         if idempotency_key is not None:
@@ -173,7 +183,7 @@ class Notify:
             *(self._accept_one(body, key, scope) for body, key in zip(requests, keys, strict=True))
         )
 
-    async def _accept_one(self, body: bytes, key: str | None, scope: str) -> Accepted | Error:
+    async def _accept_one(self, body: bytes, key: str | None, scope: str) -> AcceptedNotification | Error:
         try:
             request = self.decode(body)
             if key is None:
@@ -274,7 +284,7 @@ class Notify:
         except NotFound as error:
             raise Invalid(str(error), fields=[("template", "is not known")]) from None
 
-    async def _accept_once(self, gate: Gate, row: Row, request: Request, key: str, scope: str) -> Accepted:
+    async def _accept_once(self, gate: Gate, row: Row, request: Request, key: str, scope: str) -> AcceptedNotification:
         digest = hashlib.sha256(codec.encode(request)).hexdigest()
         mark = hashlib.sha256(f"{scope}\n{key}".encode()).hexdigest()
         once = Once(mark, digest, row, self._options.idempotency_millis, request.reference)
@@ -287,7 +297,7 @@ class Notify:
 
     # Looking
 
-    async def get(self, identifier: UUID | str) -> View:
+    async def get(self, identifier: UUID | str) -> NotificationView:
         job = self._host.store.ids.from_uuid(identifier)
         view = None if job is None else await self._host.store.read(read_view, job)
         if view is None:
@@ -302,7 +312,7 @@ class Notify:
         reference: str | None = None,
         before: UUID | str | None = None,
         limit: int = 50,
-    ) -> list[View]:
+    ) -> list[NotificationView]:
         """Newest first; `before` is the last id of the page above. Large ones make it shorter than `limit`."""
         found = await self.page(
             status=status, notification_type=notification_type, reference=reference, before=before, limit=limit
@@ -317,7 +327,7 @@ class Notify:
         before: UUID | str | None,
         limit: int,
         reference: str | None = None,
-    ) -> Found:
+    ) -> FoundNotifications:
         """A list that can be continued, even where a filter left a page short."""
         if not 1 <= limit <= 500:
             raise Invalid(f"limit {limit} is out of range; use 1 to 500", fields=[("limit", "must be 1 to 500")])
@@ -370,7 +380,7 @@ class Notify:
         since = self._host.store.clock.now() - 86_400_000
         return await self._host.store.read(attempts.rates, since)
 
-    async def test_endpoint(self, url: str) -> Accepted:
+    async def test_endpoint(self, url: str) -> AcceptedNotification:
         """Send a test event, signed as any other."""
         request = Request("WEBHOOK", url, type="ulak.test", payload={"message": "This is a test event."})
         return await self.accept(request)
@@ -433,5 +443,5 @@ def _request_of(message: NewMessage) -> Request:
     )
 
 
-def _accepted(ids: Ids, job: int) -> Accepted:
-    return Accepted(id=ids.to_text(job), submitted_at=to_datetime(made_at(job)))
+def _accepted(ids: Ids, job: int) -> AcceptedNotification:
+    return AcceptedNotification(id=ids.to_text(job), submitted_at=to_datetime(made_at(job)))

@@ -10,7 +10,7 @@ from ulak.settings.changes import Announcement, Changes, ListSource, Rule
 from ulak.settings.channels import (
     Apprise,
     Channels,
-    Delivery,
+    DeliveryPolicy,
     Email,
     InApp,
     Provider,
@@ -39,7 +39,7 @@ __all__ = [
     "Channels",
     "Client",
     "Compute",
-    "Delivery",
+    "DeliveryPolicy",
     "Email",
     "Http",
     "InApp",

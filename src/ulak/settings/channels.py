@@ -24,7 +24,7 @@ def split_list(value: Any) -> Any:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
-class Delivery(Section):
+class DeliveryPolicy(Section):
     """What every channel has: how often a delivery is tried, and how long it waits in between."""
 
     max_attempts: int = Field(12, ge=1, le=1000, description="Attempts before a notification is a dead letter.")
@@ -41,7 +41,7 @@ class Delivery(Section):
     timeout_seconds: float = Field(30, gt=0, le=600, description="Longest time for one delivery.")
 
 
-class Email(Delivery):
+class Email(DeliveryPolicy):
     """Mail over SMTP."""
 
     simulated: bool = Field(True, description="Only pretend to send; nothing leaves the machine.")
@@ -57,7 +57,7 @@ class Email(Delivery):
     slots_per_destination: int = Field(100, ge=1, le=1000, description="Letters at once to the mail server.")
 
 
-class Provider(Delivery):
+class Provider(DeliveryPolicy):
     """What every channel over a provider has."""
 
     timeout_seconds: float = Field(15, gt=0, le=600, description="Longest time for one request, connecting included.")
@@ -153,7 +153,7 @@ class Apprise(Provider):
         return split_list(value)
 
 
-class Webhook(Delivery):
+class Webhook(DeliveryPolicy):
     """Signed HTTP requests to the endpoints of others."""
 
     allow: Annotated[tuple[str, ...], NoDecode] = Field(
@@ -176,7 +176,7 @@ class Webhook(Delivery):
         return tuple(str(ipaddress.ip_network(network)) for network in value)
 
 
-class InApp(Delivery):
+class InApp(DeliveryPolicy):
     """Inboxes in the store itself."""
 
 
@@ -191,4 +191,4 @@ class Channels(Section):
     slack: Slack = Slack()
     apprise: Apprise = Apprise()
     in_app: InApp = InApp()
-    plugin: Delivery = Delivery()
+    plugin: DeliveryPolicy = DeliveryPolicy()

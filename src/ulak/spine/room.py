@@ -15,7 +15,7 @@ from ulak.spine.handler import Handler
 from ulak.spine.lane import Lane
 from ulak.spine.loops.loops import Loops
 from ulak.spine.store import Store, Tx
-from ulak.spine.telemetry import Point, Telemetry
+from ulak.spine.telemetry import GaugePoint, Telemetry
 from ulak.spine.units.cron import CronEntry
 from ulak.spine.units.sample import Sample
 
@@ -49,7 +49,7 @@ class Room(Generic[S]):
     ports: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     crons: tuple[CronEntry, ...] = ()
     prunes: Mapping[str, Prune] = field(default_factory=dict)
-    gauges: Callable[[], Iterable[Point]] = _nothing
+    gauges: Callable[[], Iterable[GaugePoint]] = _nothing
     reasons: Callable[[], Iterable[str]] = _nothing
     start: Callable[[], Awaitable[None]] = _at_rest
     close: Callable[[], Awaitable[None]] = _at_rest

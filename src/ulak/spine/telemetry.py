@@ -56,7 +56,7 @@ class Times:
         self.lateness = histograms[("timer_lateness_seconds", kind)]
 
 
-class Point(NamedTuple):
+class GaugePoint(NamedTuple):
     """One number for Prometheus under its whole name: a counter if that ends in `_total`, else a gauge."""
 
     name: str
@@ -65,7 +65,7 @@ class Point(NamedTuple):
     value: float
 
 
-Gauges = Callable[[], Iterable[Point]]
+Gauges = Callable[[], Iterable[GaugePoint]]
 
 
 class Telemetry(Collector):
@@ -127,7 +127,7 @@ class Telemetry(Collector):
         yield from families_of(point for source in self._gauges for point in source())
 
 
-def families_of(points: Iterable[Point]) -> Iterable[Metric]:
+def families_of(points: Iterable[GaugePoint]) -> Iterable[Metric]:
     """Points of one name as one metric, as Prometheus wants them."""
     families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
     for name, text, labels, value in points:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 
 import ulak
-from ulak.spine.telemetry import BUCKETS, COUNTERS, HISTOGRAMS, Histogram, Point, Telemetry
+from ulak.spine.telemetry import BUCKETS, COUNTERS, HISTOGRAMS, GaugePoint, Histogram, Telemetry
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_histogram_has_all_its_buckets_and_the_sum(telemetry):
 
 def test_gauges_of_several_sources_are_one_family_and_asked_at_each_scrape(telemetry):
     def point(kind, number):
-        return Point("ulak_depth", "Waiting.", {"kind": kind}, number)
+        return GaugePoint("ulak_depth", "Waiting.", {"kind": kind}, number)
 
     depth = {"mail": 1.0}
     telemetry.gauges(lambda: [point(kind, number) for kind, number in depth.items()])
@@ -112,7 +112,7 @@ def test_what_should_never_happen_is_shown_as_0_before_it_does():
 
 
 def test_a_name_of_its_own_that_ends_in_total_is_a_counter(telemetry):
-    telemetry.gauges(lambda: [Point("skipped_total", "Skipped.", {}, 3.0)])
+    telemetry.gauges(lambda: [GaugePoint("skipped_total", "Skipped.", {}, 3.0)])
     text = read(telemetry)
     assert "# TYPE skipped_total counter" in text
     assert "\nskipped_total 3.0" in text

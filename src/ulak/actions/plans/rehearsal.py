@@ -10,7 +10,7 @@ from ulak.actions.directory.resolution import Ask, find_targets
 from ulak.actions.model import UNADDRESSED, ActionPlan
 from ulak.actions.plans.book import PlanBook
 from ulak.actions.plans.render import Renderer
-from ulak.actions.plans.simulate import Around, Words, simulate
+from ulak.actions.plans.simulate import Around, StepWords, simulate
 from ulak.actions.wire import faults
 from ulak.settings.actions import Actions as ActionsSection
 from ulak.spine.store import Tx
@@ -37,7 +37,7 @@ class Rehearsal:
         if plan is None:
             raise faults.refusal("the simulation", [("action_plan_id", f"there is no action plan {plan_id}")])
         values = {"acknowledge_url": "https://example.org/acknowledge", **variables}
-        words = Words(
+        words = StepWords(
             lambda step: self._renderer.holds(step, values, None),
             lambda step: self._renderer.words(step, values, None).body,
         )

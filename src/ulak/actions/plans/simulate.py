@@ -15,7 +15,7 @@ from ulak.errors import Error
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class StepWords:
     """How a step's texts come out: whether its condition holds, and what it says."""
 
     holds: Callable[[PlanStep], bool]
@@ -53,7 +53,7 @@ class _Walk:
         )
 
 
-def simulate(plan: ActionPlan, at: int, words: Words, around: Around) -> list[dict[str, Any]]:
+def simulate(plan: ActionPlan, at: int, words: StepWords, around: Around) -> list[dict[str, Any]]:
     """The timeline. An attempt is taken to succeed at once."""
     walk = _Walk(at)
     step: PlanStep | None = plan.first()
@@ -69,7 +69,7 @@ def simulate(plan: ActionPlan, at: int, words: Words, around: Around) -> list[di
     return walk.entries
 
 
-def _run(step: PlanStep, walk: _Walk, words: Words, around: Around) -> StepState:
+def _run(step: PlanStep, walk: _Walk, words: StepWords, around: Around) -> StepState:
     try:
         if step.condition is not None and not words.holds(step):
             walk.note(step, "skip", f"its condition is false: {step.condition}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 # name (without `ulak_`), help, labels, value
-Point = tuple[str, str, dict[str, str], float]
+GaugePoint = tuple[str, str, dict[str, str], float]
 
 GAUGES = {
     "compute_worker_in_flight": "Tasks given to a worker and not back yet.",
@@ -43,7 +43,7 @@ _WORKER = {
 }
 
 
-def points(metrics: dict[str, dict[str, Any]]) -> Iterator[Point]:
+def points(metrics: dict[str, dict[str, Any]]) -> Iterator[GaugePoint]:
     queue, results = metrics["input_queue"], metrics["output_queue"]
     for task_type, depth in queue["depth"].items():
         yield _point("compute_queue_depth", depth, {"class": task_type})
@@ -59,5 +59,5 @@ def points(metrics: dict[str, dict[str, Any]]) -> Iterator[Point]:
     yield _point("compute_results_kept", results["spilled"], {"place": "disk"})
 
 
-def _point(name: str, value: float, labels: dict[str, str] | None = None) -> Point:
+def _point(name: str, value: float, labels: dict[str, str] | None = None) -> GaugePoint:
     return name, GAUGES[name], labels or {}, float(value)

@@ -34,7 +34,7 @@ from ulak.http.sse import sse, sse_reset, stream_of
 from ulak.ids import Ids
 from ulak.notify.decide import MAX_RECIPIENT, MAX_REFERENCE
 from ulak.notify.inbox import InboxItem
-from ulak.notify.model import Accepted, Request, Status
+from ulak.notify.model import AcceptedNotification, Request, Status
 from ulak.notify.service import decode_batch
 from ulak.notify.stream import InboxStream
 from ulak.spine.event import Reset
@@ -65,7 +65,7 @@ class Verdict(msgspec.Struct, omit_defaults=True):
     """One item of a batch: accepted, or refused with the reason."""
 
     status: int
-    accepted: Accepted | None = None
+    accepted: AcceptedNotification | None = None
     problem: Problem | None = None
 
 
@@ -86,7 +86,8 @@ def _accept_route(ulak: Ulak) -> HotRoute:
         return await reply(send, 202, encode(accepted))
 
     return HotRoute(
-        "POST", "/api/notifications", accept, "notify", "Accept a notification for delivery", Request, Accepted,
+        "POST", "/api/notifications", accept, "notify", "Accept a notification for delivery", Request,
+        AcceptedNotification,
         description="Answers as soon as it is durable. `notificationType`, `recipient` and `body` are needed; "
         "instead of `body` you may give `template` and its `variables`.",
         headers={
@@ -115,8 +116,8 @@ def _batch_route(ulak: Ulak) -> HotRoute:
     )  # fmt: skip
 
 
-def _verdict(answer: Accepted | Error) -> Verdict:
-    if isinstance(answer, Accepted):
+def _verdict(answer: AcceptedNotification | Error) -> Verdict:
+    if isinstance(answer, AcceptedNotification):
         return Verdict(202, answer)
     status, problem, _ = answer_to(answer)
     return Verdict(status, None, problem)

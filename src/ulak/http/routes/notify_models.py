@@ -15,7 +15,7 @@ from ulak.ids import Ids
 from ulak.masking import HIDDEN, mask_body, mask_recipient, mask_value
 from ulak.notify.attempts import EndpointAttempt
 from ulak.notify.inbox import InboxItem
-from ulak.notify.records import View
+from ulak.notify.records import NotificationView
 from ulak.spine.job import Entry
 
 
@@ -160,7 +160,7 @@ class PublicKey(Wire):
     public_key: str = Field(description="whpk_…: verifies webhooks to endpoints that have no secret of their own.")
 
 
-def notification_out(view: View, *, reveal: bool) -> NotificationOut:
+def notification_out(view: NotificationView, *, reveal: bool) -> NotificationOut:
     """Who gets it and what it says are masked, unless the caller may see them."""
     subject = view.subject
     return NotificationOut(
