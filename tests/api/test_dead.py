@@ -174,3 +174,26 @@ async def test_an_error_class_that_is_none_is_answered_with_those_that_are(share
 async def test_python_names_the_error_classes_too(shared):
     with pytest.raises(Invalid, match="no error class 'foo'; there are: transient, permanent"):
         await shared.ulak.jobs.find_dead(Filter(error_class="foo"))
+
+
+async def test_what_people_do_with_dead_letters_is_audited(served):
+    one, two, three = await bury(served, 3)
+    await served.ask("PUT", f"/api/dead/{one}/payload", {"to": "nobody"})
+    await served.ask("DELETE", f"/api/dead/{one}")
+    await served.post("/api/dead/redrive", {"ids": [two, three], "dryRun": True})
+    await served.post("/api/dead/redrive", {"ids": [two, three]})
+    lines = (await served.get("/api/audit?verb=dead")).body["items"]
+    assert [(line["verb"], line["object"]) for line in lines] == [
+        ("dead.redrive", "2 dead letters"),
+        ("dead.drop", one),
+        ("dead.edit", one),
+    ]
+    assert lines[0]["detail"] == {"ids": [two, three]}
+    assert "nobody" not in str(lines)  # what a letter says is not told here
+
+
+async def test_a_redrive_of_all_is_audited_with_who_asked_for_it(served):
+    ids = await bury(served, 2)
+    assert (await served.post("/api/dead/redrive", {"all": True})).body["redriven"] == 2
+    (line,) = (await served.get("/api/audit?verb=dead.redrive")).body["items"]
+    assert (sorted(line["detail"]["ids"]), bool(line["who"])) == (sorted(ids), True)

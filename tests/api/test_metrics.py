@@ -128,6 +128,8 @@ async def test_an_open_breaker_is_shown_and_reset():
         assert (await served.post("/api/breakers/reset", {})).status == 400
         assert (await served.post("/api/breakers/reset", {"id": "0" * 16})).status == 404
         assert (await served.post("/api/breakers/reset", {"id": listed["id"]})).body == {"reset": 1}
+        (line,) = (await served.get("/api/audit?verb=breakers.reset")).body["items"]
+        assert line["object"] == listed["destination"]
         assert (await served.get("/api/breakers")).body == {"breakers": []}
         assert served.ulak.loops.breakers.admit("https://down.example", served.ulak.clock.now()) is None
         events = (await served.get("/api/events")).body["events"]

@@ -39,7 +39,7 @@ from ulak.spine.loops.gate import Gate
 from ulak.spine.room import Host
 from ulak.spine.store import Tx
 from ulak.spine.units.cancel import CANCEL
-from ulak.spine.units.dead_letters import REDRIVE, Filter
+from ulak.spine.units.dead_letters import Filter, redrive_by
 from ulak.spine.units.enqueue import ENQUEUE_ONE, insert_owed
 from ulak.spine.validate import MAX_PAYLOAD_BYTES, soon_enough
 from ulak.templates.template import Rendered, Templates
@@ -360,10 +360,10 @@ class Notify:
             raise IllegalTransition(f"notification {identifier} is {view.status} already; there is nothing to cancel")
         return verdict.upper()
 
-    async def resend(self, identifier: UUID | str) -> None:
+    async def resend(self, identifier: UUID | str, *, who: str = "python") -> None:
         """Send a dead letter (FAILED, DEAD or HELD) again: same id, same idempotency key, fresh attempts."""
         view = await self.get(identifier)
-        if not await self._host.store.submit(REDRIVE, [view.job]):
+        if not await self._host.store.write(redrive_by, who, [view.job]):
             raise IllegalTransition(
                 f"notification {identifier} is {view.status}; only FAILED, DEAD or HELD can be sent again"
             )
@@ -385,13 +385,13 @@ class Notify:
         request = Request("WEBHOOK", url, type="ulak.test", payload={"message": "This is a test event."})
         return await self.accept(request)
 
-    async def replay(self, url: str, since: datetime) -> int:
+    async def replay(self, url: str, since: datetime, *, who: str = "python") -> int:
         """Send what failed to reach an endpoint since then again; returns how many went."""
         _check_url(url)
         wanted, after, number = Filter(kind=kind_of("WEBHOOK"), died_after=since), 0, 0
         while found := await self._host.store.read(find_letters_to, normal_url(url), wanted, after):
             after = found.after
-            redriven = await self._host.store.submit(REDRIVE, found.jobs)
+            redriven = await self._host.store.write(redrive_by, who, found.jobs)
             number += len(redriven)
         return number
 

@@ -192,11 +192,6 @@ def save_breakers(tx: Tx, changed: list[Breaker]) -> None:
             )
 
 
-def reset_breakers(tx: Tx, destinations: list[str]) -> None:
-    """Close them by hand."""
-    save_breakers(tx, [Breaker(destination) for destination in destinations])
-
-
 def hasten(tx: Tx, destination: str, within_millis: int = EVER_MILLIS) -> int:
     """A page of jobs that were tried at a destination, and would be due again within this time, is due now."""
     tx.lock_keys([destination])

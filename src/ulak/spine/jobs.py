@@ -16,7 +16,7 @@ from ulak.spine.query import Queries
 from ulak.spine.store import Store
 from ulak.spine.units import dead_letters
 from ulak.spine.units.cancel import CANCEL, Cancelled
-from ulak.spine.units.dead_letters import REDRIVE, Filter
+from ulak.spine.units.dead_letters import Filter
 from ulak.spine.units.records import STATUS_OF, STATUSES, list_records, read_record
 from ulak.spine.validate import is_number, is_text, is_whole, to_json
 
@@ -134,18 +134,20 @@ class Jobs:
             _check_text(name, getattr(wanted, name))
         return await self._store.read(dead_letters.find_ids, wanted, after, limit)
 
-    async def redrive(self, identifiers: Ids) -> Ids:
+    async def redrive(self, identifiers: Ids, *, who: str = "python") -> Ids:
         """Put dead letters back to work; answers those that went."""
         _check_ids(identifiers)
-        return await self._store.submit(REDRIVE, identifiers)
+        return await self._store.write(dead_letters.redrive_by, who, identifiers)
 
-    async def redrive_all(self, wanted: Filter, *, rate_per_second: float | None = None) -> AsyncIterator[int]:
+    async def redrive_all(
+        self, wanted: Filter, *, rate_per_second: float | None = None, who: str = "python"
+    ) -> AsyncIterator[int]:
         """Every dead letter that fits, oldest first, at a rate if one is given; yields each id that went."""
         if rate_per_second is not None and not (is_number(rate_per_second) and rate_per_second > 0):
             raise Invalid(f"rate_per_second must be a number of more than 0, or None, not {rate_per_second!r:.50}")
         after, page = 0, 1 if rate_per_second else 200
         while ids := await self.find_dead(wanted, after, page):
-            for identifier in await self.redrive(ids):
+            for identifier in await self.redrive(ids, who=who):
                 yield identifier
             after = ids[-1]
             if rate_per_second:
@@ -154,14 +156,14 @@ class Jobs:
     async def _pause(self, seconds: float) -> None:
         await self._clock.wait(asyncio.Event(), seconds)
 
-    async def edit(self, identifier: int, payload: Any) -> None:
+    async def edit(self, identifier: int, payload: Any, *, who: str = "python") -> None:
         _check_ids([identifier])
         written = to_json(payload, f"dead letter {identifier}")
-        await self._store.write(dead_letters.edit, identifier, written)
+        await self._store.write(dead_letters.edit_by, who, identifier, written)
 
-    async def drop(self, identifier: int) -> None:
+    async def drop(self, identifier: int, *, who: str = "python") -> None:
         _check_ids([identifier])
-        await self._store.write(dead_letters.drop, identifier)
+        await self._store.write(dead_letters.drop_by, who, identifier)
 
     async def counts(self) -> dict[str, Counts]:
         """Live jobs by kind and status, with the instant of the oldest under `oldest_at`."""

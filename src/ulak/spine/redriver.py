@@ -34,14 +34,14 @@ class Redriver:
         self._task: asyncio.Task[None] | None = None
         self.progress: Progress | None = None
 
-    def start(self, wanted: Filter, rate_per_second: float, matched: int) -> None:
+    def start(self, wanted: Filter, rate_per_second: float, matched: int, *, who: str = "python") -> None:
         if self._task is not None and not self._task.done():
             raise Conflict(
                 "a redrive at a rate is under way already; stop it with DELETE /api/dead/redrive, wait for its end, "
                 "or ask without a rate"
             )
         self.progress = Progress(matched, rate_per_second, self._clock.now())
-        self._task = asyncio.create_task(self._run(wanted, self.progress), name="ulak-redrive")
+        self._task = asyncio.create_task(self._run(wanted, self.progress, who), name="ulak-redrive")
 
     def stop(self) -> Progress:
         """Letters that went stay sent."""
@@ -55,9 +55,9 @@ class Redriver:
         if self._task is not None:
             self._task.cancel()
 
-    async def _run(self, wanted: Filter, progress: Progress) -> None:
+    async def _run(self, wanted: Filter, progress: Progress, who: str) -> None:
         try:
-            async for _ in self._jobs.redrive_all(wanted, rate_per_second=progress.rate_per_second):
+            async for _ in self._jobs.redrive_all(wanted, rate_per_second=progress.rate_per_second, who=who):
                 progress.redriven += 1
         except Error as error:
             progress.state = "failed"

@@ -17,7 +17,8 @@ from ulak.http.caller import Needs
 from ulak.http.hot_routes import Routes
 from ulak.http.routes.view import View
 from ulak.masking import mask_text
-from ulak.spine.breaker import Breaker, hasten_all, load_breakers, reset_breakers
+from ulak.spine.breaker import Breaker, hasten_all, load_breakers
+from ulak.spine.units.reset import reset_breakers
 
 PAGE = 20  # of destinations that one transaction closes
 May = Annotated[Caller, Depends(Needs("admin"))]
@@ -61,13 +62,13 @@ def _router(ulak: Ulak) -> APIRouter:
         return BreakerList(breakers=[_view(breaker) for breaker in await ulak.store.read(load_breakers)])
 
     @router.post("/reset", summary="Close a breaker, so that its destination is tried at once")
-    async def reset(_: May, asked: ResetRequest) -> ResetView:
+    async def reset(caller: May, asked: ResetRequest) -> ResetView:
         """Jobs that wait there for another attempt are due at once; scheduled ones keep their time.
 
         Other processes on the same store follow within a few seconds.
         """
         chosen = _choose(await ulak.store.read(load_breakers), asked)
-        await _close(ulak, chosen)
+        await _close(ulak, caller.name, chosen)
         return ResetView(reset=len(chosen))
 
     return router
@@ -99,13 +100,13 @@ def _choose(known: list[Breaker], asked: ResetRequest) -> list[str]:
     return chosen
 
 
-async def _close(ulak: Ulak, destinations: list[str]) -> None:
+async def _close(ulak: Ulak, who: str, destinations: list[str]) -> None:
     """In this process's memory and in the store, where the others find it gone within a few seconds."""
     breakers = ulak.loops.breakers
     for destination in destinations:
         breakers.reset(destination)
     breakers.changed = [one for one in breakers.changed if one.destination not in destinations]
     for first in range(0, len(destinations), PAGE):
-        await ulak.store.write(reset_breakers, destinations[first : first + PAGE])
+        await ulak.store.write(reset_breakers, who, destinations[first : first + PAGE])
     for destination in destinations:
         await hasten_all(ulak.store, destination)

@@ -124,20 +124,21 @@ def _router(ulak: Ulak) -> APIRouter:
         )
 
     @router.post("/redrive", summary="Send dead letters again")
-    async def redrive(_: May, asked: RedriveRequest) -> RedriveView:
+    async def redrive(caller: May, asked: RedriveRequest) -> RedriveView:
         """They keep their ids and get fresh attempts. A dry run only says which would go.
 
         With a rate the answer comes first. One such redrive goes at a time; another meanwhile is a conflict.
         """
         wanted = _wanted(asked)
         if asked.ids:
-            return await _redrive_ids(ulak, [number(one, "dead letter") for one in asked.ids], dry_run=asked.dry_run)
+            ids = [number(one, "dead letter") for one in asked.ids]
+            return await _redrive_ids(ulak, caller.name, ids, dry_run=asked.dry_run)
         matched, first = await _count(ulak, wanted)
         if asked.dry_run:
             return RedriveView(matched=matched, redriven=0, ids=list(map(str, first)))
         if asked.rate_per_second is None:
-            return _answer(matched, [one async for one in ulak.jobs.redrive_all(wanted)])
-        ulak.redriver.start(wanted, asked.rate_per_second, matched)
+            return _answer(matched, [one async for one in ulak.jobs.redrive_all(wanted, who=caller.name)])
+        ulak.redriver.start(wanted, asked.rate_per_second, matched, who=caller.name)
         return RedriveView(matched=matched, redriven=0, ids=list(map(str, first)), continues=True)
 
     @router.get("/redrive", summary="How the redrive at a rate goes")
@@ -160,11 +161,11 @@ def _router(ulak: Ulak) -> APIRouter:
         caller.need_for_kind("" if found is None else found.kind)
         if found is not None and (form := ulak.handlers.form_of(found.kind)) is not None:
             form.accept(payload)
-        await ulak.jobs.edit(identifier, payload)
+        await ulak.jobs.edit(identifier, payload, who=caller.name)
 
     @router.delete("/{id}", summary="Drop a dead letter", status_code=204)
-    async def drop(_: May, id: Id) -> None:  # noqa: A002
-        await ulak.jobs.drop(number(id, "dead letter"))
+    async def drop(caller: May, id: Id) -> None:  # noqa: A002
+        await ulak.jobs.drop(number(id, "dead letter"), who=caller.name)
 
     return router
 
@@ -203,11 +204,11 @@ async def _count(ulak: Ulak, wanted: Filter) -> tuple[int, list[int]]:
     return matched, first
 
 
-async def _redrive_ids(ulak: Ulak, ids: list[int], *, dry_run: bool) -> RedriveView:
+async def _redrive_ids(ulak: Ulak, who: str, ids: list[int], *, dry_run: bool) -> RedriveView:
     present = await ulak.store.read(present_of, ids)
     if dry_run:
         return RedriveView(matched=len(present), redriven=0, ids=list(map(str, present)))
-    return _answer(len(present), await ulak.jobs.redrive(ids))
+    return _answer(len(present), await ulak.jobs.redrive(ids, who=who))
 
 
 def _answer(matched: int, went: list[int]) -> RedriveView:

@@ -156,9 +156,9 @@ def _notifications(ulak: Ulak) -> APIRouter:
         return StatusOut(id=str(identifier), status=await ulak.notify.cancel(identifier))
 
     @router.post("/{identifier}/resend", status_code=202, summary="Send a dead letter again")
-    async def resend_notification(_: Notifier, identifier: UUID) -> StatusOut:
+    async def resend_notification(caller: Notifier, identifier: UUID) -> StatusOut:
         """For FAILED, DEAD and HELD: the same id and idempotency key, with fresh attempts."""
-        await ulak.notify.resend(identifier)
+        await ulak.notify.resend(identifier, who=caller.name)
         return StatusOut(id=str(identifier), status="WAITING")
 
     return router

@@ -76,8 +76,9 @@ def endpoints_router(ulak: Ulak) -> APIRouter:
         )
 
     @router.post("/replay", status_code=202, summary="Send what failed to reach an endpoint since a time again")
-    async def replay(body: ReplayIn) -> ReplayOut:
-        return ReplayOut(resent=await ulak.notify.replay(await _named(ulak, body.url, body.id), body.since))
+    async def replay(caller: Notifier, body: ReplayIn) -> ReplayOut:
+        url = await _named(ulak, body.url, body.id)
+        return ReplayOut(resent=await ulak.notify.replay(url, body.since, who=caller.name))
 
     @router.post("/enable", status_code=204, summary="Send to a switched-off endpoint again")
     async def enable(body: EndpointUrl) -> None:

@@ -14,12 +14,15 @@ from ulak.spine.job import READY, SUSPECT_LEVEL, JobEvent, Record, Row
 from ulak.spine.outcome import ErrorClass
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx, Verb, WriterQueue
+from ulak.spine.units import audit
 from ulak.spine.units.enqueue import insert_owed
 from ulak.spine.units.finish import count_death
 from ulak.spine.units.records import PAGE_BYTES, fitting_in, read_record
 from ulak.spine.units.settle import note_entry
 
 sql = Queries("ulak.spine")
+
+AUDITED = 500  # ids that one line of the audit log names
 
 ERROR_CLASSES: tuple[ErrorClass, ...] = get_args(ErrorClass)
 
@@ -163,6 +166,27 @@ def edit(tx: Tx, identifier: int, payload: bytes) -> None:
 def drop(tx: Tx, identifier: int) -> None:
     if not tx.execute(sql.delete_dead, ids=[identifier]):
         raise NotFound(f"no dead letter {identifier}; it may have been sent again already")
+
+
+# The same by a person, who stands in the audit log.
+
+
+def redrive_by(tx: Tx, who: str, ids: list[int]) -> list[int]:
+    back = redrive(tx, ids)
+    for first in range(0, len(back), AUDITED):
+        went = list(map(str, back[first : first + AUDITED]))
+        audit.record(tx, who, "dead.redrive", went[0] if len(went) == 1 else f"{len(went)} dead letters", {"ids": went})
+    return back
+
+
+def edit_by(tx: Tx, who: str, identifier: int, payload: bytes) -> None:
+    edit(tx, identifier, payload)
+    audit.record(tx, who, "dead.edit", str(identifier))
+
+
+def drop_by(tx: Tx, who: str, identifier: int) -> None:
+    drop(tx, identifier)
+    audit.record(tx, who, "dead.drop", str(identifier))
 
 
 REDRIVE: Verb[list[int], list[int]] = Verb(WriterQueue.UNIT, lambda tx, items: [redrive(tx, ids) for ids in items])
