@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help setup run test browser shots check bench crash kafka format docs lock clean
+.PHONY: help setup run test browser shots check bench crash kafka format docs site build lock clean
 
 help:  ## This list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -54,6 +54,11 @@ format: setup  ## Rewrite the sources in the house's format
 docs: setup  ## Write the generated files again: ulak.default.toml and the settings page
 	$(BIN)/ulak config default > ulak.default.toml
 	$(BIN)/python -c 'from ulak.settings.document import reference; print(reference(), end="")' > docs/reference/settings.md
+
+build: setup  ## Build the source distribution and the wheel, and try the wheel in an empty environment
+	rm -rf dist build
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m tests.wheel dist/*.whl
 
 # What `make run` needs, without the tools of tests and checks.
 $(VENV)/.run-ready: requirements/run.txt pyproject.toml
