@@ -2,33 +2,33 @@
 
     python -m bench.changes --users 300000 [--store sqlite|postgres] [--seed-pipeline]
 
-Each sync is the command `ulak changes sync gib` without a server: its CPU seconds are those of all its processes.
+Syncs run in `ulak serve`; CPU seconds are those of all its processes, and of PostgreSQL's where it is used. Archives,
+which either writes after a sync, are not counted.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
+import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
 
 from bench import changes_seed
-from ulak import Ulak
 from ulak.changes.generator import Plan, write_lists
-from ulak.settings import load
 
 PAGES = 200
 
 
-def tree_rss(root: int) -> int:
-    """Resident bytes of a process and all below it; shared pages count by their share."""
+def family_of(root: int) -> set[int]:
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -38,8 +38,13 @@ def tree_rss(root: int) -> int:
     while grown:
         found = {pid for pid, parent in parents.items() if parent in family} | family
         grown, family = found != family, found
+    return family
+
+
+def tree_rss(root: int) -> int:
+    """Resident bytes of a process and all below it; shared pages count by their share."""
     total = 0
-    for pid in family:
+    for pid in family_of(root):
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
                 if line.startswith("Pss:"):
@@ -47,38 +52,88 @@ def tree_rss(root: int) -> int:
     return total
 
 
-def run(command: list[str], env: dict[str, str]) -> dict[str, float]:
-    """Wall and CPU seconds and the peak of a command with all its processes."""
-    began = time.monotonic()
-    child = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)
-    peak, over = 0, threading.Event()
-
-    def watch() -> None:
-        nonlocal peak
-        while not over.wait(0.2):
-            peak = max(peak, tree_rss(child.pid))
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    _, status, usage = os.wait4(child.pid, 0)
-    over.set()
-    watcher.join()
-    wall = time.monotonic() - began
-    return {"wall": wall, "cpu": usage.ru_utime + usage.ru_stime, "peak_mb": peak / 1e6, "status": status}
+def tree_cpu(root: int) -> float:
+    """CPU seconds of a process and all below it, those that have ended included."""
+    ticks = 0
+    for pid in family_of(root):
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
-async def read_pages(overrides: dict[str, object]) -> dict[str, float]:
-    """A page of 1,000 at any depth of the log of the last sync, in milliseconds."""
-    async with Ulak(settings=load(env={}, overrides=overrides).settings, work=False) as ulak:
-        feed = await ulak.changes.feeds.feed("einvoice")
-        pages = max((feed.head_pos - feed.floor_pos) // 1000, 1)
-        took = []
+class Server:
+    """`ulak serve` over the lists of a folder."""
+
+    def __init__(self, folder: Path, address: str, postmaster: int | None) -> None:
+        self._lists = folder / "published"
+        self._lists.mkdir()
+        self._roots = [] if postmaster is None else [postmaster]
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        env = {
+            **os.environ,
+            "ULAK_STORE": address,
+            "ULAK_CHANGES__FOLDER": str(folder / "changes"),
+            "ULAK_CHANGES__GIB__PK_URL": (self._lists / "PK").as_uri(),
+            "ULAK_CHANGES__GIB__GB_URL": (self._lists / "GB").as_uri(),
+        }
+        command = [sys.executable, "-m", "ulak", "serve", "--set", f"http.port={self._port}"]
+        self._child = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._roots.append(self._child.pid)
+        for _ in range(600):
+            with contextlib.suppress(OSError):
+                self.ask("GET", "/readyz")
+                return
+            time.sleep(0.1)
+        raise SystemExit("the server did not start")
+
+    def close(self) -> None:
+        self._child.terminate()
+        self._child.wait(60)
+
+    def ask(self, method: str, path: str) -> dict[str, Any]:
+        with urlopen(Request(f"http://127.0.0.1:{self._port}{path}", method=method), timeout=60) as answer:
+            return json.loads(answer.read())
+
+    def sync(self, paths: dict[str, Path]) -> dict[str, float]:
+        """Wall and CPU seconds of one sync and its peak of memory; its archives are waited for, and not counted."""
+        for role, path in paths.items():
+            (self._lists / f"{role}.new").write_bytes(path.read_bytes())
+            (self._lists / f"{role}.new").replace(self._lists / role)
+        cpu, peak = self._cpu(), 0
+        begun = self.ask("POST", "/api/changes/gib/sync")["syncId"]
+        while (found := self.ask("GET", f"/api/changes/gib/syncs/{begun}"))["status"] == "running":
+            peak = max(peak, tree_rss(self._child.pid))
+            time.sleep(0.05)
+        spent = self._cpu() - cpu
+        if found["status"] != "success":
+            raise SystemExit(f"the sync ended as {found}")
+        changes = sum(feed["added"] + feed["modified"] + feed["removed"] for feed in found["feeds"].values())
+        self._wait_for_archives()
+        return {"wall": found["seconds"], "cpu": spent, "peak_mb": peak / 1e6, "changes": changes}
+
+    def _cpu(self) -> float:
+        return sum(map(tree_cpu, self._roots))
+
+    def _wait_for_archives(self) -> None:
+        for feed, state in self.ask("GET", "/api/v1/status")["feeds"].items():
+            while not any(
+                one["cursor"] == state["cursor"] for one in self.ask("GET", f"/api/v1/{feed}/archives")["items"]
+            ):
+                time.sleep(0.2)
+
+    def pages(self) -> dict[str, float]:
+        """A page of 1,000 at any depth of the log, over HTTP, in milliseconds."""
+        path = f"/api/v1/einvoice/changes?since={time.strftime('%Y-%m-%d')}T00:00:00&pageSize=1000"
+        pages, took = max(self.ask("GET", path)["totalPages"], 1), []
         for number in range(PAGES):
             began = time.monotonic()
-            await ulak.changes.feeds.changes("einvoice", (feed.stamp or 0) - 86_400, None, 1 + number % pages, 1000)
+            self.ask("GET", f"{path}&page={1 + number % pages}")
             took.append((time.monotonic() - began) * 1000)
-    took.sort()
-    return {"p50_ms": statistics.median(took), "p99_ms": took[int(len(took) * 0.99) - 1]}
+        took.sort()
+        return {"p50_ms": statistics.median(took), "p99_ms": took[int(len(took) * 0.99) - 1]}
 
 
 def told(name: str, figures: dict[str, float]) -> None:
@@ -93,29 +148,22 @@ def main() -> None:
     parser.add_argument("--seed-pipeline", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
-        folder = Path(name)
+        folder, postmaster = Path(name), None
         address = f"sqlite:///{folder}/ulak.db"
         if given.store == "postgres" or given.seed_pipeline:
             from tests.postgres_server import fresh_database
 
             database = stack.enter_context(fresh_database())
+            postmaster = changes_seed.postmaster_of(database)
             address = database if given.store == "postgres" else address
         lists = [write_lists(folder / str(number), Plan(given.users, number, given.churn)) for number in (0, 1)]
-        overrides = {"store": address, "changes.folder": str(folder / "changes")}
-        env = {
-            **os.environ,
-            "ULAK_STORE": address,
-            "ULAK_CHANGES__FOLDER": str(folder / "changes"),
-            "ULAK_CLIENT__URL": "",
-        }
-        for step, paths in (("first sync", lists[0]), ("churn", lists[1]), ("same bytes", lists[1])):
-            command = [sys.executable, "-m", "ulak", "changes", "sync", "gib"]
-            command += ["--pk", str(paths["PK"]), "--gb", str(paths["GB"])]
-            told(f"ulak, {step}", run(command, env))
-        told("page of 1,000", asyncio.run(read_pages(overrides)))
+        with contextlib.closing(Server(folder, address, postmaster if given.store == "postgres" else None)) as server:
+            for step, paths in (("first sync", lists[0]), ("churn", lists[1]), ("same bytes", lists[1])):
+                told(f"ulak, {step}", server.sync(paths))
+                if given.seed_pipeline and step != "same bytes":  # in turn: the machine is the same for both
+                    told(f"seed, {step}", changes_seed.run(database, paths, tree_cpu))
+            told("page of 1,000", server.pages())
         if given.seed_pipeline:
-            for step, paths in (("first sync", lists[0]), ("churn", lists[1])):
-                told(f"seed, {step}", changes_seed.run(database, paths))
             changes_seed.clean(database)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 
 import pytest
 
@@ -153,6 +154,33 @@ async def test_an_approved_quarantine_is_published(desk):
     await drain(desk.ulak)
     report = await desk.room.get_sync("gib", begun.sync_id)
     assert (report.status, numbers(report)) == ("success", (1, 200, 0))
+
+
+async def approved(desk, held):
+    begun = await desk.room.approve("gib", held.sync_id, 201)
+    await drain(desk.ulak)
+    return await desk.room.get_sync("gib", begun.sync_id)
+
+
+async def test_a_machine_without_the_held_files_takes_the_same_list_from_its_source(desk):
+    await desk.publish(range(1, 201))
+    desk.lay(*without_gb(200))
+    held = await desk.sync()
+    shutil.rmtree(desk.folder / "changes" / "gib" / "held")
+    assert numbers(await approved(desk, held)) == (1, 200, 0)
+
+
+async def test_another_list_than_the_one_that_was_held_is_never_published(desk):
+    await desk.publish(range(1, 201))
+    desk.lay(*without_gb(200))
+    held = await desk.sync()
+    known = desk.folder / "changes" / "gib" / "held" / "known.json"
+    known.write_text(known.read_text().replace('"digest":"', '"digest":"00'))  # as if of an earlier sync
+    desk.lay_simple(range(1, 3))
+    report = await approved(desk, held)
+    assert (report.status, report.verdict) == ("failed", "refused")
+    assert "its source has another one by now" in report.error
+    assert (await desk.state()).count == 200
 
 
 async def test_a_quarantine_ends_by_itself_after_equal_lists_if_that_is_wanted(make):

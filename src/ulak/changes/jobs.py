@@ -44,7 +44,8 @@ def to_order(job: Job) -> Order:
     """What a sync is asked to do. A cron entry wraps its payload."""
     given = job.payload.get("payload", job.payload) if isinstance(job.payload, dict) else {}
     try:
-        return Order(job.id, given["registry"], given.get("inbox"), given.get("approves"), given.get("ceiling"))
+        further = (given.get(name) for name in ("inbox", "approves", "ceiling", "digest"))
+        return Order(job.id, given["registry"], *further)
     except (KeyError, TypeError, AttributeError):
         raise Permanent("the payload names no registry; it is {'registry': name}") from None
 

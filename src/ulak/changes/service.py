@@ -97,7 +97,8 @@ class Changes:
         total = held_back(row)
         if total > ceiling:
             raise Conflict(f"sync {self._text(row.id)} held back {total} changes, more than the ceiling {ceiling}")
-        begun = await self._start(registry, {"registry": registry, "approves": row.id, "ceiling": ceiling})
+        order = {"registry": registry, "approves": row.id, "ceiling": ceiling, "digest": row.digest}
+        begun = await self._start(registry, order)
         if begun.status == SyncStatus.PARTIAL:
             raise Conflict(f"sync {begun.sync_id} of {registry} is running; approve when it has ended")
         return begun

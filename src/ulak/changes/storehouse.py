@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -35,7 +36,7 @@ class Storehouse:
         if self._url is None:
             raise NotFound(f"the file of archive {name} is gone; the next sync with changes writes a new one")
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f"{name}.part")
+        part = path.with_name(f"{name}.{secrets.token_hex(4)}.part")
         try:
             await asyncio.to_thread(self._s3().download_file, self._url.netloc, self._key(feed, name), str(part))
         except Exception as error:

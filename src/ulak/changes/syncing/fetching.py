@@ -25,6 +25,7 @@ class Order:
     inbox: str | None = None
     approves: int | None = None
     ceiling: int | None = None
+    digest: str | None = None
 
 
 class ListFiles:
@@ -55,20 +56,33 @@ class Fetcher:
 
     async def fetch(self, order: Order, folder: Path) -> ListFiles:
         if order.approves is not None:
-            return await asyncio.to_thread(self._held)
+            return await self._held(order, folder)
         if order.inbox is not None:
             inbox = self._shop.inbox / order.inbox
             return ListFiles({role: await asyncio.to_thread(self._take, inbox, folder, role) for role in self._roles})
-        gets = await asyncio.gather(*(self._get(role, folder) for role in self._roles))
-        found = dict(zip(self._roles, gets, strict=True))
+        found = await self._get_all(folder)
+        gets = found.values()
         if any(one.path is not None for one in gets):  # one that did not change is needed all the same
             for role in [role for role, one in found.items() if one.path is None]:
                 found[role] = await self._get(role, folder, ask=False)
         return ListFiles(found)
 
-    def _held(self) -> ListFiles:
-        paths, known = self._shop.held_files()
-        return ListFiles({role: Fetched(path, known[role]["digest"], known[role]) for role, path in paths.items()})
+    async def _get_all(self, folder: Path, *, ask: bool = True) -> dict[str, Fetched]:
+        gets = await asyncio.gather(*(self._get(role, folder, ask=ask) for role in self._roles))
+        return dict(zip(self._roles, gets, strict=True))
+
+    async def _held(self, order: Order, folder: Path) -> ListFiles:
+        """The very list that was held: from this machine, or again from its source when another machine has it."""
+        known = await asyncio.to_thread(self._shop.held_files)
+        here = ListFiles({role: Fetched(path, one["digest"], one) for role, (path, one) in known.items()})
+        if here.digest == order.digest:
+            return here
+        again = ListFiles(await self._get_all(folder, ask=False))
+        if again.digest != order.digest:
+            raise Unfit(
+                "the list that was held is on another machine, and its source has another one by now; sync again"
+            )
+        return again
 
     def _take(self, inbox: Path, folder: Path, role: str) -> Fetched:
         origin = inbox / role

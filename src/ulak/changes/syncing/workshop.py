@@ -44,9 +44,11 @@ class Workshop:
             shutil.move(path, self.held / role)
         (self.held / "known.json").write_bytes(msgspec.json.encode(known))
 
-    def held_files(self) -> tuple[dict[str, Path], dict[str, dict[str, str]]]:
-        known: dict[str, dict[str, str]] = msgspec.json.decode((self.held / "known.json").read_bytes())
-        return {role: self.held / role for role in known}, known
+    def held_files(self) -> dict[str, tuple[Path, dict[str, str]]]:
+        """Of each role the file and what is known of it; nothing when this machine holds no list."""
+        listed = self.held / "known.json"
+        known: dict[str, dict[str, str]] = msgspec.json.decode(listed.read_bytes()) if listed.exists() else {}
+        return {role: (self.held / role, one) for role, one in known.items()}
 
     def release(self) -> None:
         shutil.rmtree(self.held, ignore_errors=True)
