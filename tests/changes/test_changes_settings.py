@@ -49,8 +49,11 @@ name = "{name}"
 format = "{format}"
 url = "{url}"
 key = "id"
-fields = {{ title = "name" }}
+fields = {{ {field} = "name" }}
 """
+
+
+LIST = {"name": "shops", "format": "csv", "url": "file:///x.csv", "field": "title"}
 
 
 @pytest.mark.parametrize(
@@ -60,11 +63,12 @@ fields = {{ title = "name" }}
         ({"url": "ftp://x"}, "begins with one of"),
         ({"format": "xml"}, "needs record"),
         ({"name": "Has Blank"}, "name"),
+        ({"field": "changedAt"}, "no field can be published as changedAt"),
     ],
 )
 def test_a_list_that_cant_be_is_told(tmp_path, given, why):
     path = tmp_path / "ulak.toml"
-    path.write_text(TABLE.format(**{"name": "shops", "format": "csv", "url": "file:///x.csv", **given}))
+    path.write_text(TABLE.format(**{**LIST, **given}))
     with pytest.raises(Misconfigured, match=why):
         load(path, env={})
 
@@ -73,7 +77,7 @@ def test_a_list_of_ones_own_is_a_registry_and_a_feed(tmp_path):
     from ulak.changes.registry import Registries
 
     path = tmp_path / "ulak.toml"
-    path.write_text(TABLE.format(name="shops", format="csv", url="file:///x.csv"))
+    path.write_text(TABLE.format(**LIST))
     registries = Registries(load(path, env={}).settings.changes)
     assert set(registries.by_name) == {"gib", "shops"}
     assert set(registries.feeds) == {"einvoice", "edespatch", "shops"}

@@ -11,6 +11,22 @@ from ulak.settings.section import Section, also
 
 _NAME = r"^[a-z][a-z0-9_-]{0,39}$"
 _RESERVED = frozenset({"status", "gib", "einvoice", "edespatch"})
+# What stands beside a record's fields in answers; aliases have a form of their own.
+_TAKEN = frozenset(
+    [
+        "identifier",
+        "changeType",
+        "changedAt",
+        "before",
+        "changedFields",
+        "cursor",
+        "aliasChanges",
+        "reason",
+        "cause",
+        "contentHash",
+        "aliases",
+    ]
+)
 _FORMS = ("http://", "https://", "file://")
 _SPAN = re.compile(r"(?:(\d+)\.)?(\d{1,2}):(\d\d):(\d\d)(?:\.\d+)?", re.ASCII)
 GIB_TEST_SITE = "https://merkeztest.gib.gov.tr/EFaturaMerkez"
@@ -69,6 +85,8 @@ class ListSource(Section):
     def _fits(self) -> Self:
         if self.name in _RESERVED:
             raise ValueError(f"the name {self.name} is taken; choose another")
+        if taken := sorted(_TAKEN & set(self.fields)):
+            raise ValueError(f"no field can be published as {taken[0]}: answers have it already; choose another")
         if self.format == "xml" and not self.record:
             raise ValueError("an XML list needs record, the element of a record")
         return self

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ulak.changes.fields import record_hash
-from ulak.changes.pipeline.spill import BAD, PARSED, VANISHED, Entry, Spill, by_key, read_frames, write_frames
+from ulak.changes.pipeline.spill import BAD, PARSED, VANISHED, SpillEntry, SpillFile, by_key, read_frames, write_frames
 from ulak.changes.sources.source import Source
 from ulak.changes.state import ALL_BUCKETS, Sums, to_identifier
 
@@ -93,7 +93,7 @@ class Comparison:
     """`whole`: every key of the list is in the spills, so one that is not there has left."""
 
     source: Source
-    spills: tuple[Spill, ...]
+    spills: tuple[SpillFile, ...]
     folder: str
     current: Mapping[str, str]  # feed: file of Current of these buckets, sorted by key
     whole: bool
@@ -232,11 +232,11 @@ class _Compare:
             if self._task.whole:
                 self._remove(feed, record, "left-list")
 
-    def _judge(self, key: str, entries: list[Entry]) -> None:
+    def _judge(self, key: str, entries: list[SpillEntry]) -> None:
         records = {feed: peek.take(key) for feed, peek in self._published.items()}
         parts: Parts = {feed: {} for feed in self._feeds}
         named: set[str] = set()
-        blocks: dict[int, list[Entry]] = {}
+        blocks: dict[int, list[SpillEntry]] = {}
         vanished: set[int] = set()
         for entry in entries:
             if entry.word == PARSED:
@@ -262,7 +262,7 @@ class _Compare:
         self._result.carried += 1
         write_frames(self._held, [key])
 
-    def _join(self, role: str, blocks: list[Entry], parts: Parts, named: set[str]) -> None:
+    def _join(self, role: str, blocks: list[SpillEntry], parts: Parts, named: set[str]) -> None:
         if len(blocks) > 1:
             self._result.duplicates += len(blocks) - 1
             blocks = list({entry.mark: entry for entry in blocks}.values())

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ulak.changes.pipeline.fingerprints import Binding, Fingerprints, ghost, renew_fingerprints, write_fingerprints
-from ulak.changes.pipeline.spill import PARSED, Spill, by_key, read_frames
+from ulak.changes.pipeline.spill import PARSED, SpillFile, by_key, read_frames
 
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
     """The cache of one role that is to be written after a sync."""
 
-    spill: Spill
+    spill: SpillFile
     old: str | None
     seen: str | None
     held: tuple[str, ...]  # files of keys that must be looked at again

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ulak.changes.pipeline.fingerprints import Binding, Fingerprints, open_fingerprints
-from ulak.changes.pipeline.spill import BAD, PARSED, VANISHED, Entry, Spill, SpillWriter
+from ulak.changes.pipeline.spill import BAD, PARSED, VANISHED, SpillEntry, SpillFile, SpillWriter
 from ulak.changes.sources.source import BadRecord, Source, Unfit
 from ulak.changes.sources.unpack import unpacked
 from ulak.changes.state import to_key
@@ -42,7 +42,7 @@ class ReadResult:
     vanished: int = 0
     whole: bool = True
     repeats: bool = False
-    spill: Spill = field(default_factory=Spill)
+    spill: SpillFile = field(default_factory=SpillFile)
     seen: str | None = None
     first_complaint: str = ""
 
@@ -110,7 +110,7 @@ class _Read:
                     self._take(block, mark)
         for key in known.vanished():
             result.vanished += 1
-            self._writer.add(Entry(key, self._number, VANISHED, 0, None))
+            self._writer.add(SpillEntry(key, self._number, VANISHED, 0, None))
         path = Path(self._reading.folder) / f"{self._reading.role}.seen"
         path.write_bytes(seen)
         result.seen = str(path)
@@ -126,7 +126,7 @@ class _Read:
             self._miss(block, mark, error)
             return
         result.parsed += 1
-        self._writer.add(Entry(to_key(parsed.identifier), self._number, PARSED, mark, parsed.parts))
+        self._writer.add(SpillEntry(to_key(parsed.identifier), self._number, PARSED, mark, parsed.parts))
 
     def _miss(self, block: bytes, mark: int, error: BadRecord) -> None:
         result = self.result
@@ -136,7 +136,7 @@ class _Read:
         if identifier is None:
             result.unnamed += 1
         else:
-            self._writer.add(Entry(to_key(identifier), self._number, BAD, mark, None))
+            self._writer.add(SpillEntry(to_key(identifier), self._number, BAD, mark, None))
 
     def _judge(self) -> None:
         result = self.result

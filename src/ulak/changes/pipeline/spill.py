@@ -26,7 +26,7 @@ _key = itemgetter(0)
 PARSED, VANISHED, BAD = 0, 1, 2
 
 
-class Entry(NamedTuple):
+class SpillEntry(NamedTuple):
     """`role` is the number of its file, `parts` what it adds to each feed."""
 
     key: str
@@ -36,11 +36,11 @@ class Entry(NamedTuple):
     parts: Any
 
 
-_decode_entries = msgspec.msgpack.Decoder(list[Entry]).decode
+_decode_entries = msgspec.msgpack.Decoder(list[SpillEntry]).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Spill:
+class SpillFile:
     """A finished file, and where in it the frames of each bucket begin."""
 
     path: str = ""
@@ -55,7 +55,7 @@ class SpillWriter:
         self._file = path.open("wb")
         self._batch = batch
         self._count = 0
-        self._waiting: defaultdict[str, list[Entry]] = defaultdict(list)
+        self._waiting: defaultdict[str, list[SpillEntry]] = defaultdict(list)
         self._frames: defaultdict[str, list[int]] = defaultdict(list)
 
     def __enter__(self) -> Self:
@@ -66,7 +66,7 @@ class SpillWriter:
     ) -> None:
         self._file.close()
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: SpillEntry) -> None:
         self._waiting[entry[0][:2]].append(entry)
         self._count += 1
         if self._count >= self._batch:
@@ -79,17 +79,17 @@ class SpillWriter:
         self._waiting.clear()
         self._count = 0
 
-    def finish(self) -> Spill:
+    def finish(self) -> SpillFile:
         self._flush()
-        return Spill(str(self._path), dict(self._frames))
+        return SpillFile(str(self._path), dict(self._frames))
 
 
-def by_key(spills: Iterable[Spill], buckets: Sequence[str] = ALL_BUCKETS) -> Iterator[tuple[str, list[Entry]]]:
+def by_key(spills: Iterable[SpillFile], buckets: Sequence[str] = ALL_BUCKETS) -> Iterator[tuple[str, list[SpillEntry]]]:
     """Every key of some buckets in order, with what all files say of it: in the files' order, and as they say it."""
     with contextlib.ExitStack() as stack:
         files = [(stack.enter_context(Path(one.path).open("rb")), one.frames) for one in spills]
         for bucket in buckets:
-            entries: list[Entry] = []
+            entries: list[SpillEntry] = []
             for file, frames in files:
                 for place in frames.get(bucket, ()):
                     file.seek(place)
