@@ -30,7 +30,7 @@ RATE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class OverviewPoint:
     """Totals since the store began, and how many were in each state then."""
 
     at: float
@@ -45,7 +45,7 @@ class Overview:
 
     def __init__(self, ulak: Ulak) -> None:
         self._ulak = ulak
-        self._points: deque[Point] = deque()
+        self._points: deque[OverviewPoint] = deque()
         self._changed = asyncio.Event()
         self._watchers = 0
         self._wanted_until = float("-inf")
@@ -95,7 +95,7 @@ class Overview:
         if self._points and at <= self._points[-1].at:
             return
         accepted, done = _total(sample, JobEvent.ACCEPTED), _total(sample, JobEvent.DONE)
-        self._points.append(Point(at, accepted, done, _done_of(sample), _states(sample)))
+        self._points.append(OverviewPoint(at, accepted, done, _done_of(sample), _states(sample)))
         while self._points[0].at < at - HISTORY_SECONDS:
             self._points.popleft()
 
@@ -136,7 +136,7 @@ class Overview:
             "reasons": [reason for room in self._ulak.rooms for reason in room.reasons()],
         }
 
-    def _rate(self, count: Callable[[Point], int]) -> float:
+    def _rate(self, count: Callable[[OverviewPoint], int]) -> float:
         """Over the last seconds: a single second jumps about."""
         if len(self._points) < 2:
             return 0.0
@@ -145,7 +145,7 @@ class Overview:
         return _per_second(first if first is not last else self._points[-2], last, count)
 
     def _of_room(self, name: str) -> dict[str, Any]:
-        def count(point: Point) -> int:
+        def count(point: OverviewPoint) -> int:
             return point.done_of.get(name, 0)
 
         return {"perSecond": self._rate(count), "spark": _rates(self._points, count)}
@@ -158,21 +158,21 @@ class Overview:
         return [{"kind": kind, "active": active, "capacity": most} for kind, active, most in ordered[:8]]
 
 
-def _thinned(points: list[Point], most: int) -> list[Point]:
+def _thinned(points: list[OverviewPoint], most: int) -> list[OverviewPoint]:
     """So many at most, evenly spread, the newest among them."""
     step = max(-(-len(points) // most), 1)
     return points[::-1][::step][::-1]
 
 
-def _per_second(before: Point, after: Point, count: Callable[[Point], int]) -> float:
+def _per_second(before: OverviewPoint, after: OverviewPoint, count: Callable[[OverviewPoint], int]) -> float:
     return round((count(after) - count(before)) / max(after.at - before.at, 0.001), 2)
 
 
-def _done_rate(before: Point, after: Point) -> float:
+def _done_rate(before: OverviewPoint, after: OverviewPoint) -> float:
     return _per_second(before, after, lambda point: point.done)
 
 
-def _rates(points: deque[Point], count: Callable[[Point], int]) -> list[float]:
+def _rates(points: deque[OverviewPoint], count: Callable[[OverviewPoint], int]) -> list[float]:
     return [_per_second(before, after, count) for before, after in pairwise(_thinned(list(points), SPARK_POINTS))]
 
 

@@ -24,14 +24,14 @@ class Ask(NamedTuple):
     device: str | None
 
 
-class Found(NamedTuple):
+class Directions(NamedTuple):
     """How many active profiles a step is for, and the channels of its type that they have."""
 
     profiles: int
     targets: list[StepTarget]
 
 
-def find_targets(tx: Tx, asks: Iterable[Ask]) -> dict[Ask, Found]:
+def find_targets(tx: Tx, asks: Iterable[Ask]) -> dict[Ask, Directions]:
     """Two statements at most, however many ask."""
     wanted = {ask for ask in asks if ask.channel_type not in UNADDRESSED}
     if not wanted:
@@ -61,7 +61,7 @@ def _of_devices(tx: Tx, devices: set[str]) -> dict[str | None, list[Row]]:
     return found
 
 
-def _of_rows(rows: Iterable[Row], ask: Ask) -> Found:
+def _of_rows(rows: Iterable[Row], ask: Ask) -> Directions:
     profiles: set[int] = set()
     targets = []
     for row in rows:
@@ -72,4 +72,4 @@ def _of_rows(rows: Iterable[Row], ask: Ask) -> Found:
         if channel is not None and kind == (override or ask.channel_type):
             usable = bool(enabled) and verified == "verified"
             targets.append(StepTarget(route, profile, priority, channel, kind, target, meta, usable, zone, quiet))
-    return Found(len(profiles), targets)
+    return Directions(len(profiles), targets)
