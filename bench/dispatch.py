@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from bench import dispatch_side, report
 from bench.figure import Bench, Row, bounded, tails
@@ -27,13 +28,23 @@ def rows(bench: Bench) -> Iterator[Row]:
     yield from tails(f"SQLite: an offer's end after its deadline, {offers:,} open", [late], MAX_LATE_MS)
 
 
-def _searches(bench: Bench, store: str, place: partial[list[float]]) -> Iterator[Row]:
+def _searches(bench: Bench, store: str, place: partial[Any]) -> Iterator[Row]:
     helpers, asked = bench.scaled(1_000_000, 20_000), bench.scaled(2_000, 200)
     for kind, limit in (("uniform", 1.5), ("clustered", 4.0)):
-        took = place(dispatch_side.searches, kind, helpers, asked)
+        if store == "PostgreSQL":
+            took, theirs = place(dispatch_side.searches_beside_gist, kind, helpers, asked)
+        else:
+            took, theirs = place(dispatch_side.searches, kind, helpers, asked), []
         name = f"{store}: top 20 within 1 km of {helpers:,} helpers, {kind}"
         yield bounded(f"{name}, p50", "ms", percentile(took, 50), limit)
         yield bounded(f"{name}, p99", "ms", percentile(took, 99), 10.0)
+        if theirs:
+            yield _beside_gist(name, percentile(took, 50), percentile(theirs, 50))
+
+
+def _beside_gist(name: str, ours: float, theirs: float) -> Row:
+    ratio = theirs / ours
+    return Row(f"{name}, p50", "ms", ours, "GiST on points", theirs, ratio, ">= 1", met=ratio >= 1)
 
 
 def _verbs(bench: Bench, store: str, place: partial[dict[str, float]]) -> Iterator[Row]:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from itertools import cycle
 from typing import Any
 
-from ulak import Ulak
+from bench.peers.gist_side import GistPeer
+from ulak import Ulak, codec
 from ulak.dispatch import records
-from ulak.dispatch.forms import NamedPosition
-from ulak.dispatch.model import Helper
+from ulak.dispatch.forms import read_positions
+from ulak.dispatch.model import Contact, Helper
 from ulak.dispatch.nearby.geo import point_at, to_nano
 from ulak.dispatch.nearby.search import Circle, search
 from ulak.dispatch.world import WorldChanges
 from ulak.settings import Settings
 
+MAX_POSITIONS = 10_000
 TOWN = (41.0, 29.0)
 FILL_SLICE = 2_000
 
@@ -46,9 +49,10 @@ async def fill(ulak: Ulak, places: list[tuple[float, float]]) -> None:
     for start in range(0, len(places), FILL_SLICE):
         made = {}
         for number, spot in enumerate(places[start : start + FILL_SLICE], start + 1):
+            name = f"h{number:07}"
             made[number] = Helper(
-                number, f"h{number:07}", latitude=to_nano(spot[0]), longitude=to_nano(spot[1]), point=point_at(*spot),
-                position_at=now, month=month, completed=chance.randrange(20),
+                number, name, latitude=to_nano(spot[0]), longitude=to_nano(spot[1]), point=point_at(*spot),
+                position_at=now, month=month, completed=chance.randrange(20), contact=Contact("IN_APP", name),
             )  # fmt: skip
         await ulak.store.write(records.save, WorldChanges(new_helpers=made))
 
@@ -63,6 +67,24 @@ def searches(place: str, kind: str, helpers: int, asked: int) -> list[float]:
             centres = random.Random(3).sample(places, asked)
             policy = ulak.dispatch.policy
             return [await ulak.store.read(_timed, spot, policy) for spot in centres]
+
+    return asyncio.run(run())
+
+
+def searches_beside_gist(place: str, kind: str, helpers: int, asked: int) -> tuple[list[float], list[float]]:
+    """The same searches by us and by a GiST index on points, in turn, so that both meet the same machine."""
+
+    async def run() -> tuple[list[float], list[float]]:
+        async with ulak_at(place) as ulak:
+            places, chance = spots(kind, helpers), random.Random(2)
+            await fill(ulak, places)
+            ours, theirs = [], []
+            with GistPeer(place) as peer:
+                peer.fill([(*spot, chance.randrange(20)) for spot in places])
+                for spot in random.Random(3).sample(places, asked):
+                    ours.append(await ulak.store.read(_timed, spot, ulak.dispatch.policy))
+                    theirs.append(peer.search(*spot, 1000.0))
+            return ours, theirs
 
     return asyncio.run(run())
 
@@ -124,18 +146,19 @@ def positions(place: str, helpers: int, seconds: float) -> dict[str, float]:
             places = spots("uniform", helpers)
             await fill(ulak, places)
             alone = await _accepts(ulak, places[:200])
-            taken = written = 0
+            bodies, taken, written = _bodies(places), 0, 0
             stop = asyncio.Event()
 
             async def send() -> None:
                 nonlocal taken
-                chance = random.Random(5)
-                while not stop.is_set():
+                for body in cycle(bodies):
                     due = time.perf_counter() + 0.09
-                    some = chance.sample(range(helpers), min(5_000, helpers))
-                    await ulak.dispatch.move_many([NamedPosition(f"h{one + 1:07}", *places[one]) for one in some])
-                    taken += len(some)
+                    positions = read_positions(body, MAX_POSITIONS)
+                    await ulak.dispatch.move_many(positions)
+                    taken += len(positions)
                     await asyncio.sleep(max(due - time.perf_counter(), 0))
+                    if stop.is_set():
+                        return
 
             async def write() -> None:
                 nonlocal written
@@ -153,6 +176,16 @@ def positions(place: str, helpers: int, seconds: float) -> dict[str, float]:
             return {"taken": taken / took, "written": written / took, "alone_ms": alone, "beside_ms": beside}
 
     return asyncio.run(run())
+
+
+def _bodies(places: list[tuple[float, float]]) -> list[bytes]:
+    """Bodies of POST /helpers/positions, as a gateway would send them: 5,000 helpers of all, each a little further."""
+    chance, found = random.Random(5), []
+    for step in range(40):
+        some = chance.sample(range(len(places)), min(5_000, len(places)))
+        rows = [(f"h{one + 1:07}", places[one][0] + step * 1e-5, places[one][1]) for one in some]
+        found.append(codec.encode([{"id": name, "latitude": lat, "longitude": lng} for name, lat, lng in rows]))
+    return found
 
 
 async def _accepts(ulak: Ulak, places: list[tuple[float, float]]) -> float:

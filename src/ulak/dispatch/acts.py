@@ -5,7 +5,7 @@ Tasks are locked before helpers, each in the order of their ids, so two processe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +14,7 @@ from ulak.dispatch import records
 from ulak.dispatch.command import Answer, Command, CommandAnswer, Extend, Forget, Move, Open, Pull, Put, Withdraw
 from ulak.dispatch.decide import apply
 from ulak.dispatch.messages import Telling, compose
-from ulak.dispatch.model import EXPIRE, MAX_WIDTH, SEARCH, HelpTask, Offer, TaskState
+from ulak.dispatch.model import EXPIRE, SEARCH, Candidate, HelpTask, Offer, TaskState
 from ulak.dispatch.policy import Policy
 from ulak.dispatch.roster import apply_to_helper
 from ulak.dispatch.world import World, WorldChanges
@@ -22,8 +22,8 @@ from ulak.errors import Invalid
 from ulak.spine.job import NewJob, Priority
 from ulak.spine.store import Tx
 
-# So many of a list are looked at beside those that other commands of the batch may take.
-LOOK_AHEAD = 32
+# So many of a list are loaded beside those that the task asks and those that other commands of the batch bring.
+LOOK_AHEAD = 16
 # A task that has to go on waits so long for the caller who brought it there; then a job takes it up.
 RESCUE_SECONDS = 2.0
 
@@ -115,7 +115,7 @@ def _load(tx: Tx, world: World, commands: Sequence[Command]) -> None:
     records.load_once(tx, world, marks)
     records.load_names(tx, world, created | {one.helper for one in commands if isinstance(one, (Answer, *_OF_HELPERS))})
     records.load_lists(tx, world, _asking(world, commands))
-    records.load_helpers(tx, world, set(_helpers_of(world, commands)))
+    records.load_helpers(tx, world, _helpers_of(world, commands))
 
 
 def _asking(world: World, commands: Sequence[Command]) -> list[HelpTask]:
@@ -133,15 +133,29 @@ def _is_plain(command: Command) -> bool:
     return isinstance(command, Withdraw) or (isinstance(command, Answer) and command.verb in {"accept", "complete"})
 
 
-def _helpers_of(world: World, commands: Collection[Command]) -> Iterator[int]:
+def _helpers_of(world: World, commands: Collection[Command]) -> set[int]:
     """Whoever is named, asked or assigned, and the first of each list who could be asked."""
-    yield from world.names.values()
-    ahead = LOOK_AHEAD + len(commands)
+    found = set(world.names.values())
     for task in world.tasks.values():
-        yield from (one.helper for one in world.open_offers(task))
+        found |= {one.helper for one in world.open_offers(task)}
         if task.helper is not None and task.state is TaskState.ASSIGNED:
-            yield task.helper
-        yield from (one.id for one in world.waiting(task)[: ahead + MAX_WIDTH])
+            found.add(task.helper)
+    for task in world.tasks.values():
+        _look_ahead(found, task, world.waiting(task))
     for command in commands:
-        if isinstance(command, Open | Extend):
-            yield from (one.id for one in command.found.candidates[: ahead + MAX_WIDTH])
+        if isinstance(command, Open):
+            _look_ahead(found, command.task, command.found.candidates)
+        elif isinstance(command, Extend) and command.task in world.tasks:
+            _look_ahead(found, world.tasks[command.task], command.found.candidates)
+    return found
+
+
+def _look_ahead(found: set[int], task: HelpTask, candidates: Iterable[Candidate]) -> None:
+    """Each list brings helpers of its own: those of others may be asked by others."""
+    wanted = task.width + LOOK_AHEAD
+    for one in candidates:
+        if one.id not in found:
+            if not wanted:
+                return
+            wanted -= 1
+            found.add(one.id)

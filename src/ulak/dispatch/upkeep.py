@@ -18,6 +18,7 @@ from ulak.spine.telemetry import GaugePoint
 log = structlog.get_logger("ulak.dispatch")
 
 FIGURES_SECONDS = 10.0
+CLOSE_SECONDS = 5.0  # for the positions that wait when the store closes; the rest were hints
 MANY = 5_000  # positions that wait: the next are written without a pause
 # An offer so long past its deadline has lost its timer: somebody has cancelled that, or it is among the dead letters.
 GRACE_MILLIS = 30_000
@@ -60,8 +61,10 @@ class Upkeep:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if tasks:
-            with contextlib.suppress(Error):
-                await self._service.flush_positions()
+            with contextlib.suppress(Error, TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    while len(self._service.hints):
+                        await self._service.flush_positions()
 
     async def _run(self, seconds: float, work: Callable[[], Awaitable[None]], rest: float = 0.0) -> None:
         """`rest` is how many times as long as the work took it pauses at least: a look at a million takes a while."""

@@ -8,7 +8,7 @@ from ulak.dispatch.model import BUSY, OFFERED, Candidate, Helper
 from ulak.dispatch.nearby.geo import Point, squared_chord
 from ulak.dispatch.policy import Policy
 
-# Why somebody within the circle is left out: the first that fits. find_excluded.sql says the same.
+# Why somebody within the circle is left out: the first that fits. search_circle.sql says the same.
 REASONS = ("inactive", "busy", "offered", "paused", "stale", "skills", "asked")
 
 
