@@ -11,6 +11,7 @@ from uuid import UUID
 from ulak import codec
 from ulak.dispatch import forms, views
 from ulak.dispatch.acts import Acts
+from ulak.dispatch.arguments import MAX_LIMIT, check_id, check_limit, mark_of, one_of
 from ulak.dispatch.command import (
     Answer,
     Command,
@@ -48,9 +49,7 @@ from ulak.dispatch.views import OpenOffer, SearchView, TaskFilter, TaskStep
 from ulak.errors import Conflict, Invalid, NotFound
 from ulak.settings.dispatch import Dispatch as Section
 from ulak.spine.loops.bulk import write_in_slices
-from ulak.spine.store import Store, Tx, Verb, WriterQueue
-
-MAX_LIMIT = 500
+from ulak.spine.store import Store, Verb, WriterQueue
 
 
 class Dispatch:
@@ -71,7 +70,7 @@ class Dispatch:
 
     async def put_helper(self, helper: str, form: HelperForm | dict[str, Any] | None = None, **fields: Any) -> Helper:
         """Create a helper or change it; a field that is left out keeps its value. Fields as in HTTP, or by keyword."""
-        _check_id(helper)
+        check_id(helper)
         document = forms.document_with(form, fields)
         given = form if isinstance(form, HelperForm) else forms.read_form(HelperForm, document, forms.both_or_none)
         self._check_contact(given.contact)
@@ -98,8 +97,8 @@ class Dispatch:
         limit: int = 50,
     ) -> list[Helper]:
         """By id; `after` is the last id of the page before."""
-        wanted = None if status is None else _known(HelperStatus, "status", status)
-        return await self._store().read(views.list_helpers, self.policy, wanted, bbox, after or "", _limit(limit))
+        wanted = None if status is None else one_of(HelperStatus, "status", status)
+        return await self._store().read(views.list_helpers, self.policy, wanted, bbox, after or "", check_limit(limit))
 
     async def forget_helper(self, helper: str) -> None:
         verdict = await self._of_helper(Forget(helper))
@@ -166,7 +165,7 @@ class Dispatch:
         self.depth.check()
         task = self._task(given)
         if idempotency_key is not None:
-            task.once, task.digest = _mark(idempotency_key, scope), hashlib.sha256(codec.encode(given)).hexdigest()
+            task.once, task.digest = mark_of(idempotency_key, scope), hashlib.sha256(codec.encode(given)).hexdigest()
         store = self._store()
         answer = await store.submit(self._verb, Open(task, await self._searches.find(task)))
         if isinstance(answer, Mismatched):
@@ -278,7 +277,7 @@ class Dispatch:
         return view
 
     async def task_with_timeline(self, task: UUID | str | int) -> tuple[TaskView, list[TaskStep]]:
-        found = await self._store().read(_read_whole, self._number(task), self.policy)
+        found = await self._store().read(views.read_whole, self._number(task), self.policy)
         if found is None:
             raise self._no_task(task)
         return found
@@ -293,10 +292,10 @@ class Dispatch:
         limit: int = 50,
     ) -> list[TaskView]:
         """Newest first; `after` is the last id of the page before."""
-        state = None if status is None else _known(TaskState, "status", status)
+        state = None if status is None else one_of(TaskState, "status", status)
         before = views.NEWEST if after is None else self._cursor(after)
         return await self._store().read(
-            views.list_tasks, TaskFilter(state, helper, requester), before, _limit(limit), self.policy
+            views.list_tasks, TaskFilter(state, helper, requester), before, check_limit(limit), self.policy
         )
 
     async def explain(self, task: UUID | str | int) -> list[SearchView]:
@@ -331,39 +330,8 @@ class Dispatch:
                 raise forms.refusal([(f"contact.{field}", why) for field, why in error.fields]) from None
 
 
-def _read_whole(tx: Tx, task: int, policy: Policy) -> tuple[TaskView, list[TaskStep]] | None:
-    view = views.read_task(tx, task, policy)
-    return None if view is None else (view, views.read_timeline(tx, view.task))
-
-
-def _mark(key: str, scope: str) -> str:
-    if not 0 < len(key) <= 255:
-        why = "must have 1 to 255 characters"
-        raise Invalid(f"Idempotency-Key {why}", fields=[("Idempotency-Key", why)])
-    return hashlib.sha256(f"{scope}\n{key}".encode()).hexdigest()
-
-
 def _contact(form: ContactForm | None) -> Contact | None:
     return None if form is None else Contact(form.notification_type, form.recipient)
-
-
-def _check_id(helper: str) -> None:
-    if not forms.is_helper_id(helper):
-        why = "must be 1 to 100 letters, digits and ._:@-"
-        raise Invalid(f"a helper's id {why}", fields=[("id", why)])
-
-
-def _limit(limit: int) -> int:
-    if not 1 <= limit <= MAX_LIMIT:
-        raise Invalid(f"limit {limit} is out of range", fields=[("limit", f"must be 1 to {MAX_LIMIT}")])
-    return limit
-
-
-def _known(kind: Any, field: str, value: str) -> Any:
-    if value in kind.__members__:
-        return kind(value)
-    names = ", ".join(kind)
-    raise Invalid(f"no {field} {value!r}; there are: {names}", fields=[(field, f"must be one of {names}")])
 
 
 def _no_helper(helper: str) -> NotFound:

@@ -155,6 +155,11 @@ def _steps(offer: Offer, helper: str) -> Iterator[TaskStep]:
         yield TaskStep(offer.released_at, "released", helper, offer.id, offer.reason)
 
 
+def read_whole(tx: Tx, task: int, policy: Policy) -> tuple[TaskView, list[TaskStep]] | None:
+    view = read_task(tx, task, policy)
+    return None if view is None else (view, read_timeline(tx, view.task))
+
+
 def read_searches(tx: Tx, task: int) -> list[SearchView]:
     return [_search_view(row) for row in tx.rows(sql.list_searches, task=task)]
 
