@@ -50,7 +50,10 @@ class Library:
         await self._ulak.close()
 
     async def open(self, **fields: Any) -> tuple[Any, list[str]]:
-        view = await self._ulak.dispatch.open(fields)
+        try:
+            view = await self._ulak.dispatch.open(fields)
+        except Error:
+            return None, []  # counted as refused
         return view.task.id, [one.helper for one in view.pending]
 
     async def answer(self, verb: str, task: Any, helper: str) -> str:
@@ -157,7 +160,7 @@ def main() -> int:
         said, found = (_over_http if options.http else _on_postgres)(stack, options.answers, options.processes)
     print(f"{said.total():,} answers in {time.monotonic() - began:.0f} s: {dict(said.most_common())}")
     print("faults:", found or "none")
-    return 1 if found or said["Unavailable"] or said["503"] else 0
+    return 1 if found or said["Unavailable"] or said["503"] or said["refused"] else 0
 
 
 def _on_postgres(stack: contextlib.ExitStack, answers: int, processes: int) -> tuple[Counter[str], list[Any]]:

@@ -19,7 +19,7 @@ from ulak.dispatch.model import HelperStatus, TaskState
 from ulak.dispatch.nearby.bbox import parse_box
 from ulak.dispatch.prune import prune_tasks
 from ulak.dispatch.refusal import AnswerRefused
-from ulak.errors import Conflict, Invalid, NotFound, Refused
+from ulak.errors import Conflict, Invalid, NotFound, Refused, Unavailable
 from ulak.settings import Settings
 from ulak.testing import advance, drain, enqueued
 
@@ -110,6 +110,21 @@ async def test_a_restart_ends_what_is_overdue(make, clock, address):
         assert asked(await ulak.dispatch.task(task)) == ["h1"]
 
 
+async def test_an_answer_stands_though_what_follows_it_is_hindered(ulak, monkeypatch):
+    await settle_in(ulak, 1)
+    task = (await ulak.dispatch.open(request())).task.id
+
+    async def hindered(_verdict):
+        raise Unavailable("another transaction holds what this one needs")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(ulak.dispatch, "_following", hindered)
+        assert (await ulak.dispatch.reject(task, "h0")).task.state is TaskState.SEARCHING
+    await drain(ulak)
+    await advance(ulak, 3)
+    assert (await ulak.dispatch.task(task)).task.state is TaskState.TIMED_OUT
+
+
 async def test_newcomers_are_found_by_the_further_search(ulak):
     await settle_in(ulak, 1)
     task = (await ulak.dispatch.open(request())).task.id
@@ -163,10 +178,9 @@ async def test_at_its_capacity_new_tasks_are_refused_and_answers_are_not(make):
 
 
 async def test_unfinished_tasks_are_recounted(ulak):
-    """A caller who goes away while its commit is under way does not count it."""
     await settle_in(ulak, 1)
     await ulak.dispatch.open(request())
-    ulak.dispatch.depth.live = 0
+    ulak.dispatch.depth.live = 0  # a caller who goes away while its commit is under way does not count it
     await advance(ulak, RECOUNT_SECONDS)
     async with asyncio.timeout(30):
         while ulak.dispatch.depth.live != 1:

@@ -46,10 +46,12 @@ from ulak.dispatch.policy import Policy
 from ulak.dispatch.positions import Hint, Hints, flush, known_helpers
 from ulak.dispatch.refusal import refused
 from ulak.dispatch.views import OpenOffer, SearchView, TaskFilter, TaskStep
-from ulak.errors import Conflict, Invalid, NotFound
+from ulak.errors import Conflict, Invalid, NotFound, Unavailable
 from ulak.settings.dispatch import Dispatch as Section
 from ulak.spine.loops.bulk import write_in_slices
 from ulak.spine.store import Store, Verb, WriterQueue
+
+MAX_HINDERED = 3
 
 
 class Dispatch:
@@ -229,13 +231,23 @@ class Dispatch:
         return verdict.view
 
     async def _settled(self, answer: CommandAnswer) -> TaskVerdict:
-        """Follow a verdict until nothing more has to be done: search again, go on down the list."""
+        """Follow a verdict until nothing more has to be done: search again, go on down the list.
+
+        What was said is committed by then, so a store that is hindered meanwhile refuses nobody: a job goes on instead.
+        """
+        hindered = 0
         while True:
             assert isinstance(answer, TaskVerdict)
             self.depth.live += answer.change
-            if answer.wish is None:
-                return answer
-            answer = await self._store().submit(self._verb, await self._following(answer))
+            following: CommandAnswer | None = None
+            while following is None:
+                if answer.wish is None or hindered == MAX_HINDERED:
+                    return answer
+                try:
+                    following = await self._store().submit(self._verb, await self._following(answer))
+                except Unavailable:
+                    hindered += 1
+            answer = following
 
     async def _following(self, verdict: TaskVerdict) -> TaskCommand:
         task = verdict.view.task
