@@ -8,12 +8,11 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, cast, overload
+from typing import Any, Self, TypeVar, cast
 
 import structlog
 
 from ulak.actions.service import Actions
-from ulak.backoff import Backoff
 from ulak.buses.runner import BusRunner
 from ulak.changes.service import Changes
 from ulak.channels.channel import Channel
@@ -22,28 +21,25 @@ from ulak.channels.registry import Registry, make_registry
 from ulak.clock import Clock, SystemClock
 from ulak.compute.pool.cpus import usable_cpus
 from ulak.compute.service import Compute
+from ulak.declarer import Declarer
 from ulak.dispatch.service import Dispatch
 from ulak.enqueuer import Enqueuer
-from ulak.errors import Conflict, Error, Invalid, Unavailable
+from ulak.errors import Conflict, Error, Unavailable
 from ulak.notify.service import Notify
 from ulak.rooms import LINES, Rooms
 from ulak.settings import Settings, load
 from ulak.spine.audit import AuditLog
-from ulak.spine.breaker import BreakerPolicy
-from ulak.spine.handler import Declares, Handler, HandlerOptions, Handlers, LaneName, Policy
 from ulak.spine.jobs import Jobs
 from ulak.spine.kinds import Kinds
 from ulak.spine.lane import Lane
 from ulak.spine.loops.loops import Loops
 from ulak.spine.loops.runners import ThreadLane
 from ulak.spine.loops.sampler import Sampler
-from ulak.spine.loops.steering import check_patterns
 from ulak.spine.loops.worker import StopReport
 from ulak.spine.redriver import Redriver
 from ulak.spine.room import Room
 from ulak.spine.store import Store, Tx, closing_seconds
 from ulak.spine.telemetry import Telemetry
-from ulak.spine.units.cron import CronEntry
 from ulak.spine.units.prune import Ages
 from ulak.spine.units.sample import Sample
 from ulak.stores.open import make_store
@@ -60,7 +56,7 @@ def _open(part: R | None) -> R:
     return part
 
 
-class Ulak(Enqueuer):
+class Ulak(Declarer, Enqueuer):
     """A courier. Use it inside `async with`; two of them can live in one process.
 
     `work` says which kinds this process serves: all that have a handler, none, or those that fit `["notify.*"]`.
@@ -75,19 +71,15 @@ class Ulak(Enqueuer):
         work: bool | Sequence[str] = True,
         channels: Sequence[Channel] = (),
     ) -> None:
+        super().__init__(work)
         self.settings = settings or load(overrides={} if store is None else {"store": store}).settings
         self.clock = clock or SystemClock()
-        self.handlers = Handlers()
         self.telemetry = Telemetry()
         self.bus = BusRunner(self)
         self.telemetry.gauges(self.bus.gauges)
         self.address = store or self.settings.store
-        self.works = bool(work)
-        self._served = None if isinstance(work, bool) else check_patterns(work)
         self.thread_context: AbstractContextManager[None] = contextlib.nullcontext()  # around each handler on a thread
         self._own_channels = tuple(channels)
-        self._crons: list[CronEntry] = []
-        self._own_lanes: dict[str, Lane] = {}
         self._lanes: dict[str, Lane] = {}
         self._store: Store | None = None
         self._loops: Loops | None = None
@@ -97,93 +89,9 @@ class Ulak(Enqueuer):
         self._rooms: Rooms | None = None
         self.stop_report: StopReport | None = None
 
-    # Declaring
-
-    @overload
-    def handles(self, kind: str, *, payload: type[T], **limits: Unpack[HandlerOptions]) -> Declares[T]: ...
-
-    @overload
-    def handles(self, kind: str, *, payload: None = None, **limits: Unpack[HandlerOptions]) -> Declares[Any]: ...
-
-    def handles(
-        self,
-        kind: str,
-        *,
-        payload: Any = None,
-        lane: LaneName = "async",
-        concurrency: int = 100,
-        max_attempts: int | None = None,
-        timeout_seconds: float = 300.0,
-        backoff: Backoff | None = None,
-        rate_per_second: float | None = None,
-        capacity: int | None = None,
-        admission: Policy = "block",
-        wait_seconds: float = 5.0,
-        breaker: BreakerPolicy | None = None,
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Register the function that runs a job kind. With `payload=Order` it gets a `Job[Order]`.
-
-        The payload is then decoded and checked when a job is enqueued here, and again before the handler runs.
-        """
-        if not isinstance(kind, str):
-            raise Invalid(f'{kind!r:.50} is no job kind; write @ulak.handles("room.verb")')
-        spine = self.settings.spine
-        usual = Backoff(spine.retry_first_seconds, spine.retry_factor, spine.retry_cap_seconds, spine.retry_jitter)
-
-        def register(call: Callable[..., Any]) -> Callable[..., Any]:
-            self._not_open("a handler")
-            self.handlers.add(
-                Handler(
-                    kind,
-                    call,
-                    lane,
-                    concurrency,
-                    spine.max_attempts if max_attempts is None else max_attempts,
-                    timeout_seconds,
-                    backoff or usual,
-                    rate_per_second,
-                    capacity,
-                    admission,
-                    wait_seconds,
-                    breaker,
-                    payload,
-                )
-            )
-            return call
-
-        return register
-
-    def cron(self, name: str, expression: str, kind: str, payload: Any = None, *, time_zone: str = "UTC") -> None:
-        """Enqueue a job at the times of a cron expression, once per time across all instances."""
-        self._not_open("a cron entry")
-        entry = CronEntry(name, expression, kind, payload, time_zone)
-        entry.check(self.clock.now())  # a mistake is told now, not at the first firing
-        self._add_cron(entry)
-
-    def _add_cron(self, entry: CronEntry) -> None:
-        if any(known.name == entry.name for known in self._crons):
-            raise Conflict(f"there is a cron entry {entry.name} already; names are unique")
-        self._crons.append(entry)
-
     @property
-    def cron_entries(self) -> tuple[CronEntry, ...]:
-        return tuple(self._crons)
-
-    def use_lane(self, name: LaneName, lane: Lane) -> None:
-        """Run the handlers of a lane elsewhere. It is closed with this Ulak, and used again if that is opened again."""
-        self._not_open("a lane")
-        if name not in {"thread", "process"}:
-            raise Invalid(f"no lane {name!r:.50} can be filled; there are: thread, process")
-        self._own_lanes[name] = lane
-
-    def serve_only(self, patterns: Sequence[str]) -> None:
-        """Serve the kinds that fit a pattern (`notify.*`) and no others."""
-        self._not_open("the kinds that are served")
-        self.works, self._served = True, check_patterns(patterns)
-
-    def _not_open(self, what: str) -> None:
-        if self._store is not None:
-            raise Conflict(f"{what} must be declared before this Ulak is opened")
+    def _is_open(self) -> bool:
+        return self._store is not None
 
     # Life
 
