@@ -55,6 +55,11 @@ docs: setup  ## Write the generated files again: ulak.default.toml and the setti
 	$(BIN)/ulak config default > ulak.default.toml
 	$(BIN)/python -c 'from ulak.settings.document import reference; print(reference(), end="")' > docs/reference/settings.md
 
+site: $(VENV)/.docs-ready  ## Build the documentation with search into site/; its pages ask nobody outside
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	! grep -rlE --include='*.html' '<(script|link)[^>]+(src|href)=.?https?://' site
+	@echo "Read it: $(BIN)/python -m http.server --directory site"
+
 build: setup  ## Build the source distribution and the wheel, and try the wheel in an empty environment
 	rm -rf dist build
 	$(BIN)/python -m build --outdir dist
@@ -74,6 +79,10 @@ $(VENV)/.ready: requirements/lock.txt pyproject.toml
 	$(PIP) install --quiet --no-deps --editable .
 	touch $@
 
+$(VENV)/.docs-ready: $(VENV)/.ready requirements/docs.txt
+	$(PIP) install --quiet --requirement requirements/lock.txt --requirement requirements/docs.txt
+	touch $@
+
 $(VENV)/.bench-ready: $(VENV)/.ready requirements/bench.txt
 	$(PIP) install --quiet --requirement requirements/lock.txt --requirement requirements/bench.txt
 	touch $@
@@ -87,8 +96,10 @@ lock:  ## Resolve anew what pyproject.toml allows and write the pins
 	.venv-lock/bin/python -m pip freeze --exclude-editable > requirements/lock.txt
 	.venv-lock/bin/python -m pip install --quiet --constraint requirements/lock.txt --editable '.[test,bench]'
 	.venv-lock/bin/python -m pip freeze --exclude-editable | grep -vxFf requirements/lock.txt > requirements/bench.txt
+	.venv-lock/bin/python -m pip install --quiet --constraint requirements/lock.txt --editable '.[test,docs]'
+	.venv-lock/bin/python -m pip freeze --exclude-editable | grep -vxFf requirements/lock.txt | grep -vxFf requirements/bench.txt > requirements/docs.txt
 	rm -rf .venv-lock
 
 clean:  ## Remove everything that make built
-	rm -rf $(VENV) .venv-lock build src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-lock build dist site src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -type d -exec rm -rf {} +

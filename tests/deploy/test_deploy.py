@@ -31,8 +31,8 @@ def test_the_unit_has_no_complaint_of_systemd(tmp_path):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not here; on Debian: apt-get install systemd")
     text = (DEPLOY / "ulak.service").read_text(encoding="utf-8")
-    assert "ExecStart=/opt/ulak/bin/ulak serve" in text
-    (tmp_path / "ulak.service").write_text(text.replace("/opt/ulak/bin/ulak", "/bin/true"))  # which is here
+    assert "ExecStart=/usr/local/lib/ulak/bin/ulak serve" in text
+    (tmp_path / "ulak.service").write_text(text.replace("/usr/local/lib/ulak/bin/ulak", "/bin/true"))  # which is here
     done = run("systemd-analyze", "verify", str(tmp_path / "ulak.service"))
     assert done.returncode == 0, done.stderr
     assert "ulak.service" not in done.stderr

@@ -28,6 +28,7 @@ ON_A_FILE = [
     "howto/test-your-handlers.md",
     "reference/python.md",
     "tutorial/first-job.md",
+    "tutorial/ilk-is.md",
     "tutorial/first-computation.md",
 ]
 ON_POSTGRES = ["howto/enqueue-in-your-transaction.md", "howto/move-to-postgresql.md"]
