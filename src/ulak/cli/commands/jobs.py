@@ -29,11 +29,15 @@ async def list_(
     desk: Desk,
     kind: Annotated[str | None, typer.Option(help="Only this kind.")] = None,
     status: Annotated[str | None, typer.Option(help=f"Only this status: {', '.join(STATUSES)}.")] = None,
+    key: Annotated[str | None, typer.Option(help="Only of this key.")] = None,
+    after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Accepted then or later.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="INSTANT", help="Accepted before then.")] = None,
     before: Annotated[str | None, typer.Option(help="Only ids below this one: the next page.")] = None,
     limit: Annotated[int, typer.Option(help="Most rows.")] = 50,
 ) -> Shown:
     """Jobs, newest first, live and finished."""
-    page = await desk.ask("GET", "/api/jobs", {"kind": kind, "status": status, "before": before, "limit": limit})
+    query = {"kind": kind, "status": status, "key": key, "acceptedAfter": after, "acceptedBefore": until}
+    page = await desk.ask("GET", "/api/jobs", {**query, "before": before, "limit": limit})
     return page, table(
         page["jobs"], *COLUMNS, empty="No jobs fit. Enqueue one: POST /api/jobs, or ulak.enqueue in Python."
     )

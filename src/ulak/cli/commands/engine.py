@@ -1,0 +1,49 @@
+"""`ulak workers`, `ulak timers` and `ulak cron`: who works on the store, what comes next, and running it now."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ulak.cli.command import Desk, Shown, asks, lines, segment, table
+
+cron = typer.Typer(help="Look at cron entries, and run one now.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    asks(app)(workers)
+    asks(app)(timers)
+    app.add_typer(cron, name="cron")
+
+
+async def workers(desk: Desk) -> Shown:
+    """Processes that have the store open. `running` is known of the process that answers."""
+    page = await desk.ask("GET", "/api/workers")
+    return page, table(page["items"], "id", "label", "running", "startedAt", "leaseAt", "node", "isThis")
+
+
+async def timers(desk: Desk, limit: Annotated[int, typer.Option(min=1, max=500, help="Most rows.")] = 50) -> Shown:
+    """Jobs that are put off, the nearest first."""
+    page = await desk.ask("GET", "/api/timers", {"limit": limit})
+    return page, table(
+        page["items"], "id", "kind", "dueAt", "attempt", "key",
+        empty="No timers. A job with a delay, or one that is tried again later, is here.",
+    )  # fmt: skip
+
+
+@asks(cron, "list")
+async def list_(desk: Desk) -> Shown:
+    """Cron entries of the process that answers, with their next times."""
+    page = await desk.ask("GET", "/api/cron")
+    return page, table(
+        page["items"], "name", "expression", "nextAt", "kind", "timeZone",
+        empty='No entries. Declare one: ulak.cron("nightly", "0 3 * * *", "report.make")',
+    )  # fmt: skip
+
+
+@asks(cron, "run")
+async def run(desk: Desk, name: Annotated[str, typer.Argument(metavar="NAME")]) -> Shown:
+    """Run a cron entry now, beside its times."""
+    done = await desk.ask("POST", f"/api/cron/{segment(name)}/run")
+    return done, lines(f"{done['id']}  {done['name']} was enqueued.")
