@@ -65,6 +65,9 @@ build: setup  ## Build the source distribution and the wheel, and try the wheel 
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python -m tests.wheel dist/*.whl
 
+shots: setup browser  ## Take the docs' pictures of the console anew
+	$(BIN)/python -m tests.browser.shots
+
 # What `make run` needs, without the tools of tests and checks.
 $(VENV)/.run-ready: requirements/run.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

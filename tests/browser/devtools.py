@@ -84,11 +84,11 @@ class Tab:
                 await asyncio.sleep(0.02)  # the page's own time passes meanwhile
         return found
 
-    async def look(self, *, width=None, scheme=None):
+    async def look(self, *, width=None, scheme=None, height=800):
         """The window's width and the reader's colour scheme, also of a page that is open already."""
         if width is not None:
             await self.call(
-                "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False
+                "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
             )
         if scheme is not None:
             await self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])

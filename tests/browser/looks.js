@@ -52,6 +52,7 @@
     const guilty = [...document.querySelectorAll("body *")].filter((one) => shown(one) && one.getBoundingClientRect().right > wide + 1);
     complaints.push(`sideways: ${guilty.slice(0, 3).map((one) => one.outerHTML.slice(0, 100)).join(" | ")}`);
   }
+  for (const one of document.querySelectorAll(".card")) if (shown(one) && one.scrollWidth > one.clientWidth + 1) complaints.push(`wider than its card: #${one.id}`);
   if (/undefined|NaN|\[object |None\b/.test(document.querySelector("main").innerText)) complaints.push("a value that is no word");
   return complaints;
 })();

@@ -16,6 +16,7 @@ from ulak.compute.errors import Expired
 from ulak.compute.jobs import KINDS, MAX_RETRIES
 from ulak.compute.model import Result, Task, TaskLine, TaskStatus, TaskType, check_id
 from ulak.compute.pool.cpus import usable_cpus
+from ulak.compute.pool.usage import usage_of
 from ulak.compute.records import ACCEPT_TASKS, Submitted, find_task
 from ulak.errors import IllegalTransition, Invalid, NotFound
 from ulak.ids import made_at
@@ -161,7 +162,12 @@ class Compute:
 
     def stats(self) -> dict[str, Any]:
         """The counts of this process's engine, by component; empty before its first task."""
-        return {} if self._engine is None else {"metrics": self._engine.metrics(), "status": self._engine.status()}
+        if self._engine is None:
+            return {}
+        metrics = self._engine.metrics()
+        for worker in metrics.get("workers", {}).values():
+            worker |= usage_of(worker["pid"])
+        return {"metrics": metrics, "status": self._engine.status()}
 
     def gauges(self) -> Iterable[GaugePoint]:
         """The same for /metrics."""

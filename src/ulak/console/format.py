@@ -13,7 +13,7 @@ _STATES_OF = {
     "deferred": "scheduled retrying retried snoozed released",
     "behind": "",
     "running": "sending searching offered assigned busy started asked",
-    "suspect": "withheld",
+    "suspect": "withheld unhandled",
     "uncertain": "open half-open partial",
     "held": "quarantined paused",
     "done": "delivered success completed acknowledged sent handed_over published approved ended",

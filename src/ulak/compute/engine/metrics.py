@@ -42,6 +42,7 @@ def _of_worker(worker: WorkerHandle) -> dict[str, Any]:
         "in_flight": worker.load,
         "total_done": worker.done,
         "pace_seconds": worker.pace,
+        "tasks": [str(work.label) for work in worker.inflight.values()],
     }
 
 

@@ -89,9 +89,11 @@ PAGES = (
                     Column("Worker", "name", "code"),
                     Column("State", "status", "state"),
                     Column("Process id", "pid", "code"),
-                    Column("CPU", "cpu_percent", "number"),
-                    Column("Memory, MB", "memory_mb", "number"),
-                    Column("Task now", "task_id", "id"),
+                    Column("CPU used", "cpu_seconds", "seconds"),
+                    Column(
+                        "Memory, MB", lambda one, _: one["memory_bytes"] and round(one["memory_bytes"] / 1e6), "number"
+                    ),
+                    Column("Task now", "tasks"),
                     Column("In flight", "in_flight", "number"),
                     Column("Done", "total_done", "number"),
                 ),

@@ -37,6 +37,11 @@ def _timers(found: Found) -> str:
     )  # fmt: skip
 
 
+def _busiest_first(document: Any, _: Found) -> list[dict[str, Any]]:
+    """What somebody may want to act on stands above the rest, which keeps its order."""
+    return sorted(document["items"], key=lambda one: (not one["paused"], -sum(one["jobs"].values())))
+
+
 def _busy(queue: dict[str, Any], found: Found) -> str:
     return ", ".join(f"{found.say.number(n)} {found.say(state)}" for state, n in queue["jobs"].items() if n)
 
@@ -121,7 +126,7 @@ PAGES = (
                     Column("Kind", "kind", "code", "jobs?kind={}"),
                     Column(
                         "State",
-                        lambda one, _: "paused" if one["paused"] else "ready" if one["handled"] else "none",
+                        lambda one, _: "paused" if one["paused"] else "ready" if one["handled"] else "unhandled",
                         "state",
                     ),
                     Column("Unfinished", _busy),
@@ -129,6 +134,7 @@ PAGES = (
                     Column("At once", "concurrency", "number"),
                 ),
                 Empty("No handler is declared.", '@ulak.handles("mail")'),
+                items=_busiest_first,
                 key="kind",
                 actions=(
                     Action(
