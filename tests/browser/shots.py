@@ -19,10 +19,10 @@ from tests.browser.town import town
 IMAGES = Path(__file__).parents[2] / "docs/images"
 WATCH_SECONDS = 75  # so that the overview's chart has something to show
 DEMO = (
-    ("console-overview", "", 1280, 860, "light", "en"),
-    ("console-overview-dark", "", 1280, 860, "dark", "tr"),
-    ("console-dispatch", "dispatch", 1280, 760, "light", "en"),
-    ("console-telephone", "", 390, 844, "light", "en"),
+    ("console-overview", "", 1216, 720, "light", "en"),
+    ("console-overview-dark", "", 1216, 600, "dark", "tr"),
+    ("console-dispatch", "dispatch", 1216, 680, "light", "en"),
+    ("console-telephone", "", 390, 760, "light", "en"),
 )
 
 
@@ -74,6 +74,7 @@ async def take(tab, address, name, path, width, height, scheme, language):
 async def main():
     IMAGES.mkdir(parents=True, exist_ok=True)
     async with chromium() as browser, browser.tab() as tab:
+        await tab.call("Emulation.setScrollbarsHidden", hidden=True)
         with tempfile.TemporaryDirectory() as folder:
             async with demo(folder) as address:
                 await tab.show(f"{address}/console/", width=1280)
@@ -84,10 +85,9 @@ async def main():
             async with town(Path(folder)) as served:
                 sync = (await served.get("/api/changes/companies/syncs")).body["items"][0]["syncId"]
                 job = (await served.get("/api/jobs?kind=notify.webhook")).body["jobs"][0]["id"]
-                await take(
-                    tab, served.address, "console-snapshot", f"changes/companies/{sync}", 1280, 760, "light", "en"
-                )
-                await take(tab, served.address, "console-job", f"jobs/{job}", 1280, 720, "light", "en")
+                look = (1216, 580, "light", "en")
+                await take(tab, served.address, "console-snapshot", f"changes/companies/{sync}", *look)
+                await take(tab, served.address, "console-job", f"jobs/{job}", *look)
 
 
 if __name__ == "__main__":

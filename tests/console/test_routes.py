@@ -91,3 +91,13 @@ async def test_an_endpoint_is_named_by_its_id_where_its_address_is_masked(served
     assert (await served.get(f"/api/webhook-endpoints/attempts?id={listed['id']}")).status == 200
     assert (await served.post("/api/webhook-endpoints/test", {"id": "0" * 16})).status == 404
     assert (await served.post("/api/webhook-endpoints/test", {})).status == 400
+
+
+async def test_a_page_that_looks_does_not_keep_a_server_from_stopping():
+    async with serving() as served:
+        stream = await served.session.get(f"{served.address}/api/overview/stream")
+        assert await stream.content.readline() == b": following\n"
+        served.door.leave()  # as the server does before it waits for its last answers
+        async with asyncio.timeout(30):
+            rest = await stream.content.read()
+    assert rest.count(b"event: overview") <= 2

@@ -39,6 +39,31 @@ def time(value: Any, found: Found) -> Markup:
     )
 
 
+def clock(value: Any, found: Found) -> Markup:
+    """A moment of a timeline: the time of day to the millisecond."""
+    at = forms.instant(value)
+    if at is None:
+        return Markup("{}").format(value)
+    return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(
+        at.isoformat(), forms.clock_time(at, found.zone)
+    )
+
+
+def told(detail: dict[str, Any], found: Found) -> Markup:
+    """A step's detail as a sentence: its code, its reason, until when; what else there is stays JSON."""
+    rest = dict(detail)
+    code, reason, until = (
+        rest.pop("code", None),
+        rest.pop("reason", None) or rest.pop("cause", None),
+        rest.pop("until", None),
+    )
+    parts = [Markup("<code>{}</code>").format(code)] if code else []
+    parts += [masked(str(reason))] if reason else []
+    parts += [Markup.escape(found.say("until {time}", time="")) + clock(until, found)] if until else []
+    parts += [shown("json", rest, found)] if rest else []
+    return Markup("; ").join(parts)
+
+
 def masked(text: str) -> Markup:
     """Text in which everything that is masked stands on its own ground."""
     pieces = _MASKED.split(text)
@@ -70,6 +95,10 @@ def shown(form: str, value: Any, found: Found) -> Any:
             return state(value, found)
         case "code" | "id":
             return Markup("<code>{}</code>").format(short(str(value)) if form == "id" else value)
+        case "clock":
+            return clock(value, found)
+        case "told" if isinstance(value, dict):
+            return told(value, found)
         case "soft":
             return Markup('<span class="soft">{}</span>').format(value)
         case "json":

@@ -12,7 +12,9 @@ from markupsafe import Markup
 from ulak.access.caller import Caller
 from ulak.console.words import Say
 
-Form = Literal["text", "id", "code", "state", "time", "number", "json", "yes", "percent", "seconds", "soft"]
+Form = Literal[
+    "text", "id", "code", "state", "time", "number", "json", "yes", "percent", "seconds", "soft", "clock", "told"
+]
 Row = Mapping[str, Any]
 
 

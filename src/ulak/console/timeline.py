@@ -24,6 +24,7 @@ class Bar:
     """`x` and `width` are per cent of the axis; the label stands beside the bar, on the side that has room."""
 
     hue: str
+    label_hue: str
     form: str
     x: float
     width: float
@@ -103,11 +104,11 @@ def _lanes(moments: list[tuple[float, str, int]], whole: float, say: Say) -> lis
                 else say("running")
             )
             form = "hatch-bar" if hue == "uncertain" else "bar-of"
-            attempts.setdefault(attempt, []).append(Bar(hue if hue != "dead" else "dead", form, x, width, text))
+            attempts.setdefault(attempt, []).append(Bar("running" if hue == "dead" else hue, hue, form, x, width, text))
         elif word in _WAITS or word == "uncertain":
             state = "suspect" if word == "uncertain" else _WAITS[word]
             if width > 0.6:  # a wait that nobody sees is left to the table
-                waits.append(Bar(state, "soft-bar", x, width, f"{say(state)} {say.seconds(seconds)}"))
+                waits.append(Bar(state, state, "soft-bar", x, width, f"{say(state)} {say.seconds(seconds)}"))
     rows = [(say("Waits"), waits)] if waits else []
     rows += [(say("Attempt {n}", n=number), bars) for number, bars in sorted(attempts.items())]
     return [TimelineRow(name, FIRST + LANE * place, bars) for place, (name, bars) in enumerate(rows)]

@@ -96,6 +96,10 @@ class Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._front(scope, receive, send)
 
+    def leave(self) -> None:
+        for part in self.parts:
+            part.leave()
+
     @contextlib.asynccontextmanager
     async def life(self) -> AsyncIterator[None]:
         """From the first request to the last. A server that speaks the lifespan protocol enters it by itself."""

@@ -58,7 +58,10 @@ class HotRoute:
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """What a room adds to the door. `close` ends what its requests have left running, when the door closes.
+    """What a room adds to the door.
+
+    `close` ends what its requests have left running, when the door closes; `leave` ends streams that have no end of
+    their own, when the server stops listening.
 
     `takes_work` names the (method, path) of what hands in work, as the hot routes do, and may wait for room.
     `signed` names the (method, path) of what a signature opens instead of a key: the route itself checks that.
@@ -70,6 +73,7 @@ class Routes:
     takes_work: tuple[tuple[str, str], ...] = ()
     signed: tuple[tuple[str, str], ...] = ()
     close: Callable[[], None] = lambda: None
+    leave: Callable[[], None] = lambda: None
     scope: str = ""
     by_name: bool = False
 

@@ -48,6 +48,7 @@ class Overview:
         self._points: deque[OverviewPoint] = deque()
         self._changed = asyncio.Event()
         self._watchers = 0
+        self._leaving = False
         self._wanted_until = float("-inf")
         self._task: asyncio.Task[None] | None = None
         self.frame = b"{}"
@@ -63,11 +64,16 @@ class Overview:
         self._watchers += 1
         self._want()
         try:
-            while True:
+            while not self._leaving:
                 await self._changed.wait()
                 yield self.frame
         finally:
             self._watchers -= 1
+
+    def leave(self) -> None:
+        """Pages that look are told nothing more: a server waits for its last answers before it stops."""
+        self._leaving = True
+        self._changed.set()
 
     def close(self) -> None:
         if self._task is not None:

@@ -83,6 +83,7 @@ async def listening(door: Door, listener: socket.socket) -> AsyncIterator[None]:
         await server.ready.wait()
         yield
     finally:
+        door.leave()
         server.leave()
         await running
 

@@ -170,7 +170,7 @@ PAGES = (
                 "Every decision, and why",
                 f"{RUN}/explain",
                 (
-                    Column("Time", "at", "time"),
+                    Column("Time", "at", "clock"),
                     Column("Step", "step_order", "number"),
                     Column("Decision", "decision"),
                     Column("Why", "why"),

@@ -88,7 +88,7 @@ def _sync_verdict(found: Found) -> Markup:
         return Markup.escape(
             say("{verdict}: {numbers}.", verdict=say(str(sync["verdict"])), numbers=_numbers(sync, found))
         )
-    return Markup("{} <b>{}</b>").format(
+    return Markup("{}. <b>{}</b>").format(
         sync.get("error") or "", say("Nothing of it is published; readers still get the list before.")
     )
 

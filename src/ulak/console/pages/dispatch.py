@@ -211,7 +211,7 @@ PAGES = (
                 "What happened",
                 TASK,
                 (
-                    Column("Time", "at", "time"),
+                    Column("Time", "at", "clock"),
                     Column("Word", "what", "state"),
                     Column("Helper", lambda step, found: names(found).get(step["helperId"], step["helperId"])),
                     Column("Reason", "reason"),

@@ -115,7 +115,7 @@ def _after(step: dict[str, Any], found: Found) -> str:
     first, at = instant(found.of(JOB)["timeline"][0]["at"]), instant(step["at"])
     assert first is not None
     assert at is not None
-    return f"+{(at - first).total_seconds():.3f} s"
+    return f"+{(at - first).total_seconds():.3f}\N{NO-BREAK SPACE}s"
 
 
 def _timeline(found: Found) -> Any:
@@ -149,11 +149,11 @@ PAGES = (
                 "What happened",
                 JOB,
                 (
-                    Column("Time", "at", "time"),
+                    Column("Time", "at", "clock"),
                     Column("After", _after, "soft"),
                     Column("Word", "word", "state"),
                     Column("Attempt", "attempt", "number"),
-                    Column("Detail", "detail", "json"),
+                    Column("Detail", "detail", "told"),
                 ),
                 Empty("Nothing happened yet."),
                 items="timeline",

@@ -169,10 +169,10 @@ PAGES = (
                 "What happened",
                 MESSAGE,
                 (
-                    Column("Time", "at", "time"),
+                    Column("Time", "at", "clock"),
                     Column("Word", "what", "state"),
                     Column("Attempt", "attempt", "number"),
-                    Column("Detail", "detail", "json"),
+                    Column("Detail", "detail", "told"),
                 ),
                 Empty("Nothing happened yet."),
                 items="timeline",

@@ -78,7 +78,7 @@ class CronRun(View):
 
 def routes(ulak: Ulak) -> Routes:
     overview = Overview(ulak)
-    return Routes(routers=(_router(ulak), _overview(overview)), close=overview.close)
+    return Routes(routers=(_router(ulak), _overview(overview)), close=overview.close, leave=overview.leave)
 
 
 def _router(ulak: Ulak) -> APIRouter:
