@@ -146,7 +146,8 @@ async def test_language_and_theme_are_chosen_by_links_and_kept(opened):
     assert await tab.value("document.querySelector('h1').textContent.trim()") == "İşler"
     await tab.click("nav a[href*='theme=dark']")
     await tab.until("document.documentElement.dataset.theme === 'dark'")
-    assert await tab.value("getComputedStyle(document.body).backgroundColor") == "rgb(14, 18, 22)"
-    await tab.click("nav a[href*='theme=']")
+    await tab.until("getComputedStyle(document.body).backgroundColor === 'rgb(14, 18, 22)'")
+    await tab.click("nav a[href$='theme=']")
+    await tab.until("document.documentElement.dataset.theme === undefined")
     await tab.click("nav a[hreflang=en]")
     await tab.until("document.documentElement.lang === 'en'")

@@ -24,7 +24,7 @@ pytestmark = [needs_browser, pytest.mark.asyncio(loop_scope="module")]
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def full(tmp_path_factory):
     async with town(tmp_path_factory.mktemp("town")) as served, chromium() as browser, browser.tab() as tab:
-        yield served, tab
+        yield served, tab, browser
 
 
 async def things(served):
@@ -67,7 +67,7 @@ async def nameless(tab):
 
 @pytest.mark.parametrize("language", ["en", "tr"])
 async def test_every_page_of_a_busy_town_reads_well(full, language):
-    served, tab = full
+    served, tab, _ = full
     found = {}
     for path in (*LISTS, *await things(served)):
         await tab.show(f"{served.address}/console/{path}?lang={language}", width=1280, scheme="light")
@@ -81,8 +81,9 @@ async def test_every_page_of_a_busy_town_reads_well(full, language):
     assert found == {}, "\n".join(f"{path or 'overview'}: {one}" for path, all_ in found.items() for one in all_)
 
 
-async def test_every_page_of_an_empty_store_says_what_fills_it():
-    async with serving() as served, chromium() as browser, browser.tab() as tab:
+async def test_every_page_of_an_empty_store_says_what_fills_it(full):
+    *_, browser = full
+    async with serving() as served, browser.tab() as tab:
         found = {}
         for path in LISTS:
             await tab.show(f"{served.address}/console/{path}?lang=tr", width=390, scheme="light")
@@ -95,7 +96,7 @@ async def test_every_page_of_an_empty_store_says_what_fills_it():
 
 
 async def test_a_page_is_readable_without_script(full):
-    served, tab = full
+    served, tab, _ = full
     await tab.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
         await tab.show(f"{served.address}/console/?lang=en", width=1280, scheme="light")
@@ -108,7 +109,7 @@ async def test_a_page_is_readable_without_script(full):
 
 
 async def test_the_menu_opens_and_closes_on_a_telephone(full):
-    served, tab = full
+    served, tab, _ = full
     await tab.show(f"{served.address}/console/?lang=en", width=390, scheme="light")
     assert not await tab.value("document.querySelector('#nav').checkVisibility()")
     await tab.click(".to-menu")
