@@ -85,7 +85,7 @@ def _add_noop(door: Door) -> None:
         return await reply(send, 202, _ANSWER)
 
     route = HotRoute("POST", NOOP, noop, "notify", "", None, None)
-    door._front._hot[(route.method, route.path)] = route
+    door._front._hot._exact[route.method, route.path] = route
 
 
 class Body(BaseModel):

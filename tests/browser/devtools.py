@@ -76,10 +76,10 @@ class Tab:
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
-    async def until(self, condition):
+    async def until(self, condition, patience=PATIENCE_SECONDS):
         """Wait inside the page for a condition; what it gives at last."""
         text = f"(() => {{ try {{ return ({condition}) }} catch {{ return null }} }})()"
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(patience):
             while not (found := await self.value(text)):
                 await asyncio.sleep(0.02)  # the page's own time passes meanwhile
         return found

@@ -58,14 +58,13 @@ async def answering(address):
                 async with session.get(f"{address}/readyz") as answer:
                     if answer.status == 200:
                         return
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.1)
 
 
 async def take(tab, address, name, path, width, height, scheme, language):
     await tab.look(width=width, scheme=scheme, height=height)
     await tab.show(f"{address}/console/{path}?lang={language}")
-    await tab.until("document.querySelector('#clock').textContent !== ''")
-    await asyncio.sleep(1.5)  # a frame of figures
+    await tab.until("performance.now() > 1500")  # a frame of figures has come
     file = IMAGES / f"{name}.png"
     file.write_bytes(await tab.picture(whole=False))
     print(f"{file.name}: {file.stat().st_size // 1024} KiB")
@@ -78,7 +77,7 @@ async def main():
         with tempfile.TemporaryDirectory() as folder:
             async with demo(folder) as address:
                 await tab.show(f"{address}/console/", width=1280)
-                await asyncio.sleep(WATCH_SECONDS)
+                await tab.until(f"performance.now() > {WATCH_SECONDS * 1000}", 2 * WATCH_SECONDS)
                 for wanted in DEMO:
                     await take(tab, address, *wanted)
         with tempfile.TemporaryDirectory() as folder:
