@@ -123,6 +123,13 @@ def test_slices_adapt_to_their_time(seconds_per_row: float, rows: int):
     assert list(sizes(seconds_per_row))[-1] == rows
 
 
+def test_slices_of_cheap_rows_do_not_shrink_below_what_is_asked_for():
+    size = SliceSize(200)
+    assert size.rows == 200
+    size.adapt(200, 10.0)
+    assert size.rows == 200
+
+
 def test_a_short_last_slice_tells_nothing():
     size = SliceSize()
     size.adapt(1, 10.0)

@@ -24,22 +24,26 @@ RUN_BULK: Verb[Callable[[Tx], Any], Any] = Verb(WriterQueue.BULK, lambda tx, uni
 class SliceSize:
     """How many rows the next slice has: what fits into its time, by how long the last one took."""
 
-    def __init__(self) -> None:
-        self.rows = FIRST_ROWS
+    def __init__(self, least: int = 1) -> None:
+        self._least = least
+        self.rows = max(FIRST_ROWS, least)
 
     def adapt(self, rows: int, seconds: float) -> None:
         if rows == self.rows:  # the last slice is shorter, and tells nothing
             fitting = round(rows * SLICE_SECONDS / max(seconds, 1e-6))
-            self.rows = min(max(fitting, rows // 2, 1), rows * 2, MAX_ROWS)
+            self.rows = min(max(fitting, rows // 2, self._least), rows * 2, MAX_ROWS)
 
 
-async def write_in_slices(store: Store, unit: Callable[[Tx, Sequence[T]], R], rows: Iterable[T]) -> list[R]:
+async def write_in_slices(
+    store: Store, unit: Callable[[Tx, Sequence[T]], R], rows: Iterable[T], *, least: int = 1
+) -> list[R]:
     """Run `unit(tx, slice)` over all rows, each slice in a commit of its own; answers what each of them returned.
 
     Slices are kept in order. If one fails, its error is raised: the slices before it are in the store, those after it
-    are not. A unit that may be repeated from the start (upserts by key) makes the whole load so.
+    are not. A unit that may be repeated from the start (upserts by key) makes the whole load so. `least` is for rows
+    that are known to be cheap: on a busy machine every slice is late, and small ones only make more commits.
     """
-    source, size, answers = iter(rows), SliceSize(), list[R]()
+    source, size, answers = iter(rows), SliceSize(least), list[R]()
     while part := tuple(islice(source, size.rows)):
         answer, seconds = await store.submit(RUN_BULK, _timed(unit, part))
         size.adapt(len(part), seconds)
