@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from ulak.changes.pipeline.differ import (
@@ -16,7 +17,15 @@ from ulak.changes.pipeline.keeper import Keeping, keep_fingerprints
 from ulak.changes.pipeline.reader import Reading, read_list
 from ulak.changes.pipeline.spill import write_frames
 from ulak.changes.sources.gib import GibSource
-from ulak.changes.state import state_hash, sum_of, to_identifier
+from ulak.changes.state import Sums, state_hash, to_identifier
+
+
+def hash_of(records: Iterable[tuple[str, bytes]]) -> str:
+    """The state hash of (key, record hash), summed up one by one."""
+    total = Sums()
+    for key, record in records:
+        total.add(key, record)
+    return state_hash(total.packed())
 
 
 class Shelf:
@@ -87,10 +96,7 @@ class Shelf:
             keep_fingerprints(Keeping(one.spill, old.get(one.role), one.seen, held, self._old[one.role], binding))
 
     def state(self) -> dict[str, str]:
-        return {
-            feed: state_hash(sum_of((key, row.hash) for key, row in rows.items()).packed())
-            for feed, rows in self.published.items()
-        }
+        return {feed: hash_of((key, row.hash) for key, row in rows.items()) for feed, rows in self.published.items()}
 
     def identifiers(self, feed: str = "einvoice") -> set[str]:
         return {to_identifier(key) for key in self.published[feed]}

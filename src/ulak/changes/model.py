@@ -60,7 +60,6 @@ STATUS_OF = {
     SyncVerdict.QUARANTINED: SyncStatus.FAILED,
     SyncVerdict.REFUSED: SyncStatus.FAILED,
 }
-HELD_BACK = frozenset({SyncVerdict.WITHHELD, SyncVerdict.QUARANTINED})
 
 
 class Cursor(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 
 BUCKETS = 256
 _WIDTH = 32
@@ -57,10 +56,3 @@ def state_hash(buckets: bytes) -> str:
 
 def bucket_hashes(buckets: bytes) -> list[str]:
     return [buckets[place : place + _WIDTH].hex() for place in range(0, len(buckets), _WIDTH)]
-
-
-def sum_of(records: Iterable[tuple[str, bytes]]) -> Sums:
-    total = Sums()
-    for key, record in records:
-        total.add(key, record)
-    return total
