@@ -19,6 +19,7 @@ from ulak.changes.state import ALL_BUCKETS
 
 FRAME = 256
 _LENGTH = struct.Struct("<I")
+_ARRAY = b"\xdd"  # MessagePack: an array with a length of four bytes
 _encode = msgspec.msgpack.Encoder().encode
 _key = itemgetter(0)
 
@@ -55,7 +56,7 @@ class SpillWriter:
         self._file = path.open("wb")
         self._batch = batch
         self._count = 0
-        self._waiting: defaultdict[str, list[SpillEntry]] = defaultdict(list)
+        self._waiting: defaultdict[str, list[bytes]] = defaultdict(list)  # encoded: a quarter of the memory
         self._frames: defaultdict[str, list[int]] = defaultdict(list)
 
     def __enter__(self) -> Self:
@@ -67,7 +68,7 @@ class SpillWriter:
         self._file.close()
 
     def add(self, entry: SpillEntry) -> None:
-        self._waiting[entry[0][:2]].append(entry)
+        self._waiting[entry[0][:2]].append(_encode(entry))
         self._count += 1
         if self._count >= self._batch:
             self._flush()
@@ -75,7 +76,7 @@ class SpillWriter:
     def _flush(self) -> None:
         for bucket, entries in self._waiting.items():
             self._frames[bucket].append(self._file.tell())
-            _write(self._file, entries)
+            _write_body(self._file, _ARRAY + len(entries).to_bytes(4, "big") + b"".join(entries))
         self._waiting.clear()
         self._count = 0
 
@@ -114,7 +115,10 @@ def write_frames(file: BinaryIO, items: Iterable[Any]) -> None:
 
 
 def _write(file: BinaryIO, frame: Sequence[Any]) -> None:
-    body = _encode(frame)
+    _write_body(file, _encode(frame))
+
+
+def _write_body(file: BinaryIO, body: bytes) -> None:
     file.write(_LENGTH.pack(len(body)))
     file.write(body)
 
