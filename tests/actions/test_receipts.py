@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tests.actions.conftest import states
+from ulak import Transient
 from ulak.actions import service
 from ulak.channels.receipts import DeliveryReceipt
-from ulak.testing import drain
+from ulak.testing import advance, drain
 
 PUSH = {"channel_type": "push", "receipt_seconds": 30}
 
@@ -41,6 +42,42 @@ async def test_an_undelivered_receipt_goes_to_the_next_channel_at_once(make, wor
     assert channel.recipients == ["a", "b"]
     assert (run["state"], states(run)) == ("done", ["delivered"])
     assert first.verify_status == "failed"
+
+
+async def test_an_undelivered_receipt_with_no_channel_left_fails_the_step(make, world, channel):
+    async with make() as ulak:
+        told = world(ulak)
+        run = await told.run(await told.ready(PUSH, channels=[("push", "a")]))
+        for _ in range(2):
+            await ulak.actions.take_receipts([receipt("failed", code="FCM_UNDELIVERED")])
+        await drain(ulak)
+        run = await told.look(run["run_id"])
+        (letter,) = await ulak.actions.dead_letters()
+        failed, executed = await told.topics("cinga.action.failed"), await told.topics("cinga.action.executed")
+    assert (run["state"], states(run), channel.recipients) == ("failed", ["failed"], ["a"])
+    assert (letter.error_code, letter.reason) == ("FCM_UNDELIVERED", "non_retryable")
+    assert ([one["error"]["error_code"] for one in failed], executed) == (["FCM_UNDELIVERED"], [])
+
+
+async def test_a_step_that_nobody_tells_of_keeps_the_number_of_its_retries(make, world, channel):
+    channel.answers = [Transient("busy", code="FCM_HTTP_503")]
+    async with make() as ulak:
+        told = world(ulak)
+        run = await told.run(await told.ready(PUSH, channels=[("push", "a")]))
+        await advance(ulak, 2)
+        run = await told.look(run["run_id"], after_seconds=60)
+    assert (states(run), run["steps"][0]["retry_count"]) == (["sent"], 1)
+
+
+async def test_a_word_that_comes_after_delivered_changes_nothing(make, world):
+    async with make(actions={"receipt_events": True}) as ulak:
+        told = world(ulak)
+        run = await told.run(await told.ready({"channel_type": "push"}))
+        for status in ("delivered", "sent", "failed", "delivered", "read"):
+            await ulak.actions.take_receipts([receipt(status)])
+        run = await told.look(run["run_id"])
+        updates = await told.topics("cinga.action.receipts")
+    assert (states(run), len(updates)) == (["delivered"], 1)
 
 
 async def test_a_late_receipt_changes_the_step_and_is_told_if_that_is_switched_on(make, world):

@@ -188,10 +188,13 @@ class StepRunner:
         if case is None or case.row.timer != job.id or case.row.ended_at is not None:
             return Cancel("its receipt came, or its run is no longer there")
         trial = Trial(job, case, self._clock.monotonic())
-        seconds = f"no delivered receipt within {case.step.receipt_seconds:g} s"
-        if case.target is None or case.run.ended_at is not None:
-            return self._done(trial, "unreceipted", f"{seconds}, and no channel is left")
-        return self._done(trial, "next", f"{seconds}; now {_shown(case.target)}", onto=case.target)
+        undelivered = case.row.error_code  # which a receipt has told
+        why = undelivered or f"no delivered receipt within {case.step.receipt_seconds:g} s"
+        retries = case.row.retry_count
+        if case.run.ended_at is not None or (case.target is None and undelivered is None):
+            return self._done(trial, "unreceipted", f"{why}, and no channel is left", retry_count=retries)
+        onto = "no channel is left" if case.target is None else f"now {_shown(case.target)}"
+        return self._done(trial, "next", f"{why}; {onto}", onto=case.target, retry_count=retries)
 
     def _done(self, trial: Trial, what: Any, why: str, **more: Any) -> Done:
         return Done(then=(self._ends.end, self._end(trial, what, why, **more)))
@@ -212,9 +215,8 @@ class StepRunner:
             trial.job.id,
             what,
             why,
-            retry_count=trial.retry_count,
             process_ms=round((self._clock.monotonic() - trial.began) * 1000),
-            **more,
+            **{"retry_count": trial.retry_count, **more},
         )
 
 

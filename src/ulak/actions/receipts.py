@@ -18,6 +18,7 @@ from ulak.spine.units.withdraw import withdraw
 
 sql = Queries("ulak.actions")
 
+UNDELIVERED = "UNDELIVERED"
 _ARRIVED = frozenset({"delivered", "read"})
 
 
@@ -66,6 +67,7 @@ def _apply(
         end = StepEnd(run.id, row.step_order, row.job, "sent", "a receipt came", retry_count=row.retry_count)
         ends.conclude(tx, batch, run, step, row, end)
     else:  # no need to wait longer
+        row.error_code, row.error_message = receipt.code or UNDELIVERED, "the provider says that it was not delivered"
         withdraw(tx, [] if row.timer is None else [row.timer])
         (row.timer,) = enqueue_owed(tx, [NewJob(RECEIPT_KIND, {"run": row.run, "step": row.step_order})])
 

@@ -34,7 +34,7 @@ class Callbacks:
         }
 
     def read(self, provider: str, headers: Headers, body: bytes, now: int) -> Callback:
-        """One callback, in the provider's own form. The same one may come again: see `DeliveryReceipt.mark`."""
+        """One callback, in the provider's own form. The same one may come again."""
         if provider not in self._readers:
             raise NotFound(f"no receipts of {provider!r:.50}; there are: {', '.join(self._readers)}")
         return self._readers[provider](headers, body, now)

@@ -10,7 +10,6 @@ import msgspec
 from ulak.errors import Invalid
 
 ReceiptStatus = Literal["sent", "delivered", "read", "failed"]
-_ORDER = {"sent": 0, "failed": 1, "delivered": 2, "read": 3}
 
 
 class Unproven(Invalid):
@@ -23,20 +22,13 @@ def fits(expected: str, given: str) -> bool:
 
 
 class DeliveryReceipt(msgspec.Struct, frozen=True, kw_only=True):
-    """One word of a provider about one message. `gone`: the address should be taken out of use.
-
-    `mark` is the same for every repeat of the same word, so a replay is recognised.
-    """
+    """One word of a provider about one message. `gone`: the address should be taken out of use."""
 
     provider_id: str
     status: ReceiptStatus
     at_millis: int
     code: str | None = None
     gone: bool = False
-
-    @property
-    def mark(self) -> str:
-        return f"{self.provider_id}:{self.status}"
 
 
 class Tap(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +38,3 @@ class Tap(msgspec.Struct, frozen=True, kw_only=True):
     value: str
     user: str
     provider_id: str | None = None
-
-
-def moves(known: str | None, said: ReceiptStatus) -> bool:
-    """Whether a receipt tells something new: receipts come late, twice and in any order, and only move forward."""
-    return known is None or _ORDER.get(known, -1) < _ORDER[said]

@@ -123,6 +123,7 @@ class StepEnds:
         row.state = _STATES[end.what].value
         row.provider_message_id = end.provider_message_id or row.provider_message_id
         if end.what == "sent" and step.receipt_seconds is not None and not run.ended_at:
+            row.error_code = row.error_message = None  # of the channels before; a receipt may tell of this one
             batch.timers.append((row, step.receipt_seconds))
             return
         self.conclude(tx, batch, run, step, row, end)

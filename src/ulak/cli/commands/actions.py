@@ -19,13 +19,8 @@ profiles = typer.Typer(help="Recipient profiles: whom plans reach.", no_args_is_
 channels = typer.Typer(help="Recipient channels: the ways to reach a profile.", no_args_is_help=True)
 routes = typer.Typer(help="Routes: which profile a plan's step is for.", no_args_is_help=True)
 dead = typer.Typer(help="Dead letters of action plans: look, mend, send again.", no_args_is_help=True)
-for _name, _group in (
-    ("plans", plans),
-    ("profiles", profiles),
-    ("channels", channels),
-    ("routes", routes),
-    ("dead", dead),
-):
+_GROUPS = {"plans": plans, "profiles": profiles, "channels": channels, "routes": routes, "dead": dead}
+for _name, _group in _GROUPS.items():
     actions.add_typer(_group, name=_name)
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")]
@@ -127,18 +122,17 @@ async def explain(desk: Desk, run: Run) -> Shown:
     return found, lines(*(f"{one['at']}  {one['line']}" for one in found["decisions"]))
 
 
-@asks(actions)
-async def cancel(desk: Desk, identifiers: Annotated[list[str], typer.Argument(metavar="RUN...")]) -> Shown:
-    """Stop runs: what waits is taken back."""
-    found = await each(identifiers, lambda one: desk.ask("POST", f"/api/actions/runs/{segment(one)}/cancel"))
-    return found, table(found, "run_id", "state")
+def _stop(verb: str, text: str) -> None:
+    async def stop(desk: Desk, identifiers: Annotated[list[str], typer.Argument(metavar="RUN...")]) -> Shown:
+        found = await each(identifiers, lambda one: desk.ask("POST", f"/api/actions/runs/{segment(one)}/{verb}"))
+        return found, table(found, "run_id", "state")
+
+    stop.__doc__ = text
+    asks(actions, verb)(stop)
 
 
-@asks(actions)
-async def acknowledge(desk: Desk, identifiers: Annotated[list[str], typer.Argument(metavar="RUN...")]) -> Shown:
-    """Say that somebody has seen it: nobody else is called."""
-    found = await each(identifiers, lambda one: desk.ask("POST", f"/api/actions/runs/{segment(one)}/acknowledge"))
-    return found, table(found, "run_id", "state")
+_stop("cancel", "Stop runs: what waits is taken back.")
+_stop("acknowledge", "Say that somebody has seen it: nobody else is called.")
 
 
 @asks(actions)
