@@ -30,16 +30,7 @@ Limit = Annotated[int, typer.Option(help="Most rows.")]
 Document = Annotated[str, typer.Argument(metavar="JSON", help="A JSON object, or @FILE.")]
 RUN_COLUMNS = ("run_id", "action_plan_id", "plan_version", "state", "evaluation_key", "accepted_at", "ended_at")
 STEP_COLUMNS = ("step_order", "channel_type", "state", "retry_count", "error_code", "recipient_profile_id", "ended_at")
-DEAD_COLUMNS = (
-    "id",
-    "action_plan_id",
-    "step_order",
-    "channel_type",
-    "reason",
-    "error_code",
-    "retry_count",
-    "failed_at",
-)
+DEAD_SHOWN = ("id", "action_plan_id", "step_order", "channel_type", "reason", "error_code", "retry_count", "failed_at")
 
 
 def register(app: typer.Typer) -> None:
@@ -97,9 +88,7 @@ async def runs(
 ) -> Shown:
     """Runs, newest first."""
     page = await desk.ask("GET", "/api/actions/runs", {"state": state, "after": after, "limit": limit})
-    return page, table(
-        page["items"], *RUN_COLUMNS, empty="No runs fit. Ask for one: ulak actions request PLAN REQUEST_ID"
-    )
+    return page, table(page["items"], *RUN_COLUMNS, empty="No runs fit. Ask for one: ulak actions request PLAN KEY")
 
 
 @asks(actions)
@@ -202,8 +191,9 @@ async def unreachable(desk: Desk, after: After = None, limit: Limit = 50) -> Sho
 # Plans, profiles, channels, routes
 
 
-def _resource(group: typer.Typer, path: str, columns: tuple[str, ...], what: str) -> None:
+def _resource(group: typer.Typer, what: str, *columns: str) -> None:
     """The commands that every resource of the directory has."""
+    path = f"/api/actions/{what.lower()}s"
 
     async def list_(desk: Desk, after: After = None, limit: Limit = 50) -> Shown:
         page = await desk.ask("GET", path, {"after": after, "limit": limit})
@@ -236,20 +226,10 @@ def _resource(group: typer.Typer, path: str, columns: tuple[str, ...], what: str
         asks(group, name, may_make=name == "add")(call)
 
 
-_resource(plans, "/api/actions/plans", ("id", "version", "name", "critical", "updated_at"), "Plan")
-_resource(profiles, "/api/actions/profiles", ("id", "name", "device_id", "status", "priority"), "Profile")
-_resource(
-    channels,
-    "/api/actions/channels",
-    ("id", "profile_id", "channel_type", "target", "enabled", "verify_status"),
-    "Channel",
-)
-_resource(
-    routes,
-    "/api/actions/routes",
-    ("id", "action_plan_id", "step_order", "recipient_profile_id", "channel_type", "enabled"),
-    "Route",
-)
+_resource(plans, "Plan", "id", "version", "name", "critical", "updated_at")
+_resource(profiles, "Profile", "id", "name", "device_id", "status", "priority")
+_resource(channels, "Channel", "id", "profile_id", "channel_type", "target", "enabled", "verify_status")
+_resource(routes, "Route", "id", "action_plan_id", "step_order", "recipient_profile_id", "channel_type", "enabled")
 
 
 @asks(plans, "put", may_make=True)
@@ -267,9 +247,7 @@ async def import_plans(desk: Desk, file: Annotated[Path, typer.Argument(metavar=
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid(f"{file} can't be read as text: {error}") from None
     page = await desk.ask("POST", "/api/actions/plans/import", body=text)
-    return page, table(
-        page["items"], "id", "version", "name", empty="No plans. Bring some: ulak actions plans import FILE.yaml"
-    )
+    return page, table(page["items"], "id", "version", "name")
 
 
 @asks(plans, "export")
@@ -320,9 +298,8 @@ async def list_dead(
     """Dead letters, oldest first."""
     query = {"error_code": error_code, "reason": reason, "after": after, "limit": limit}
     page = await desk.ask("GET", "/api/actions/dead-letters", query)
-    return page, table(
-        page["items"], *DEAD_COLUMNS, empty="No dead letters. A step is here when nobody could be reached with it."
-    )
+    nothing = "No dead letters. A step is here when nobody could be reached with it."
+    return page, table(page["items"], *DEAD_SHOWN, empty=nothing)
 
 
 @asks(dead)
