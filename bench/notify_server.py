@@ -67,7 +67,7 @@ def ulak_server(pipe: Connection, store: str, work: bool, sections: dict[str, An
 async def _serve(pipe: Connection, ulak: Ulak) -> None:
     listener = listen(ulak.settings.http)
     async with ulak:
-        key = make_key("bench", ["notify", "metrics"], ulak.clock.now())
+        key = make_key("bench", ["notify", "metrics", "look"], ulak.clock.now())
         await ulak.write(keep_key, key.key)
         door = build_app(ulak)
         _add_noop(door)
