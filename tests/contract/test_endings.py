@@ -13,7 +13,7 @@ from ulak.spine.loops.rescuer import BEAT, Beat
 from ulak.spine.outcome import Dead, Release, Retry
 from ulak.spine.units import dead_letters
 from ulak.spine.units.cancel import CANCEL
-from ulak.spine.units.dead_letters import REDRIVE, Filter
+from ulak.spine.units.dead_letters import Filter
 from ulak.spine.units.rescue import RESCUE, Lost
 
 
@@ -140,7 +140,7 @@ async def test_a_redriven_letter_starts_afresh_under_its_old_id(bench: Bench):
     (lease,) = await bench.claim()
     await bench.settle([lease], Dead("no"))
     await bench.store.write(dead_letters.edit, identifier, codec.encode({"to": "y"}))
-    assert await bench.store.submit(REDRIVE, [identifier, 1]) == [identifier]
+    assert await bench.store.write(dead_letters.redrive, [identifier, 1]) == [identifier]
     (again,) = await bench.claim()
     assert (again.id, again.attempt, codec.decode(again.payload)) == (identifier, 1, {"to": "y"})
     assert again.epoch > lease.epoch
@@ -154,7 +154,7 @@ async def test_a_redriven_letter_that_may_have_had_its_effect_stays_uncertain(be
     await bench.claim()
     await bench.store.submit(RESCUE, Lost(bench.store.owner, 1))
     bench.ears.ready.clear()
-    assert await bench.store.submit(REDRIVE, [identifier]) == [identifier]
+    assert await bench.store.write(dead_letters.redrive, [identifier]) == [identifier]
     assert ("mail", SUSPECT_LEVEL) in bench.ears.ready
     (again,) = await bench.claim_suspects()
     assert (again.id, again.attempt, again.crashes) == (identifier, 1, 1)
@@ -163,7 +163,7 @@ async def test_a_redriven_letter_that_may_have_had_its_effect_stays_uncertain(be
 async def test_a_redriven_letter_whose_handler_could_not_tell_stays_uncertain(bench: Bench):
     identifier = await bench.add()
     await bench.settle(await bench.claim(), Dead("the line broke", "uncertain"))
-    await bench.store.submit(REDRIVE, [identifier])
+    await bench.store.write(dead_letters.redrive, [identifier])
     assert [(lease.id, lease.crashes) for lease in await bench.claim_suspects()] == [(identifier, 1)]
 
 
@@ -173,7 +173,7 @@ async def test_the_deaths_before_a_redrive_no_longer_make_it_run_alone(bench: Be
     await bench.store.submit(RESCUE, Lost(bench.store.owner, 5))
     await bench.claim_suspects()
     await bench.store.submit(RESCUE, Lost(bench.store.owner, 2))
-    await bench.store.submit(REDRIVE, [identifier])
+    await bench.store.write(dead_letters.redrive, [identifier])
     assert [lease.crashes for lease in await bench.claim_suspects()] == [1]
 
 
@@ -183,7 +183,7 @@ async def test_a_redriven_letter_that_waits_behind_its_key_stays_uncertain(bench
     await bench.store.submit(RESCUE, Lost(bench.store.owner, 5))
     await bench.add(key="k")
     holder = await bench.claim()
-    await bench.store.submit(REDRIVE, [identifier])
+    await bench.store.write(dead_letters.redrive, [identifier])
     assert await bench.claim_suspects() == []
     bench.ears.ready.clear()
     await bench.settle(holder)
@@ -195,7 +195,7 @@ async def test_a_letter_whose_unique_key_is_taken_meanwhile_stays_dead(bench: Be
     identifier = await bench.add(unique_key="u")
     await bench.settle(await bench.claim(), Dead("no"))
     await bench.add(unique_key="u")
-    assert await bench.store.submit(REDRIVE, [identifier]) == []
+    assert await bench.store.write(dead_letters.redrive, [identifier]) == []
     assert await bench.record(identifier, "dead") is not None
 
 

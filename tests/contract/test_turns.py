@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.contract.bench import Bench
 from ulak.spine.outcome import Dead, Release, Retry
-from ulak.spine.units.dead_letters import REDRIVE
+from ulak.spine.units import dead_letters
 
 
 def ids_of(leases):
@@ -47,6 +47,6 @@ async def test_what_is_redriven_goes_to_the_end_and_what_is_released_keeps_its_t
     dead, released = await bench.add(), await bench.add()
     await bench.settle(await bench.claim(free=1), Dead("no"))
     waiting = await bench.add()
-    await bench.store.submit(REDRIVE, [dead])
+    await bench.store.write(dead_letters.redrive, [dead])
     await bench.settle(await bench.claim(free=1), Release())
     assert ids_of(await bench.claim()) == [released, waiting, dead]

@@ -22,7 +22,6 @@ from ulak.spine.units import dead_letters
 from ulak.spine.units.cancel import CANCEL
 from ulak.spine.units.claim import CLAIM_SUSPECTS, Claimed, Demand, SuspectDemand, Want
 from ulak.spine.units.cron import FIRE_DUE, CronEntry, Tick
-from ulak.spine.units.dead_letters import REDRIVE
 from ulak.spine.units.enqueue import ENQUEUE, Full
 from ulak.spine.units.prune import PRUNE, Ages
 from ulak.spine.units.rescue import RESCUE, Lost
@@ -369,7 +368,7 @@ class SpineMachine(RuleBasedStateMachine):
         known = [*self.model.dead, *self.model.live, 1]
         ids = [known[number % len(known)] for number in picks]
         expected = self.model.redrive(ids, self.now)
-        assert self.driver.submit(REDRIVE, ids) == expected
+        assert self.driver.write(dead_letters.redrive, ids) == expected
 
     def edit_dead(self, number: int, payload: Any) -> None:
         if not self.model.dead:

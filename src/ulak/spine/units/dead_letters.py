@@ -13,7 +13,7 @@ from ulak.errors import Invalid, NotFound
 from ulak.spine.job import READY, SUSPECT_LEVEL, JobEvent, Record, Row
 from ulak.spine.outcome import ErrorClass
 from ulak.spine.query import Queries
-from ulak.spine.store import Tx, Verb, WriterQueue
+from ulak.spine.store import Tx
 from ulak.spine.units import audit
 from ulak.spine.units.enqueue import insert_owed
 from ulak.spine.units.finish import count_death
@@ -187,9 +187,6 @@ def edit_by(tx: Tx, who: str, identifier: int, payload: bytes) -> None:
 def drop_by(tx: Tx, who: str, identifier: int) -> None:
     drop(tx, identifier)
     audit.record(tx, who, "dead.drop", str(identifier))
-
-
-REDRIVE: Verb[list[int], list[int]] = Verb(WriterQueue.UNIT, lambda tx, items: [redrive(tx, ids) for ids in items])
 
 
 class Cause(NamedTuple):
