@@ -16,9 +16,9 @@ from ulak.clock import to_millis
 from ulak.dispatch.command import Answer, Expire, Extend, Open, Proceed, TaskCommand, TaskVerdict
 from ulak.dispatch.decide import apply
 from ulak.dispatch.fairness import gini_of
-from ulak.dispatch.model import Contact, Helper, HelpTask, SearchResult, TaskState
+from ulak.dispatch.model import Contact, Helper, HelpTask, SearchResult
 from ulak.dispatch.nearby.eligible import obstacle, rank, to_candidate
-from ulak.dispatch.nearby.geo import chord_of, from_nano, point_at, to_nano
+from ulak.dispatch.nearby.geo import chord_of, point_at, to_nano
 from ulak.dispatch.policy import NEVER, Policy
 from ulak.dispatch.world import World, WorldChanges, place_of
 
@@ -197,23 +197,6 @@ class _Run:
     def _drop(self, task: HelpTask) -> None:
         """An ended task is not needed any more; what is still to come for it finds it ended."""
         self._world.lists.pop(task.id, None)
-
-
-def calls_of(tasks: Iterable[HelpTask]) -> list[Call]:
-    """Recorded tasks as calls: the same instants, places, radii and durations."""
-    return [
-        Call(
-            task.created_at, from_nano(task.latitude), from_nano(task.longitude), task.radius, task.deadline_seconds,
-            _busy_seconds(task), task.skills,
-        )
-        for task in sorted(tasks, key=lambda one: one.created_at)
-    ]  # fmt: skip
-
-
-def _busy_seconds(task: HelpTask) -> float:
-    if task.state is not TaskState.COMPLETED or task.assigned_at is None or task.ended_at is None:
-        return 0.0
-    return (task.ended_at - task.assigned_at) / 1000
 
 
 def first_of_month() -> int:

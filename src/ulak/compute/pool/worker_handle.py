@@ -69,10 +69,6 @@ class WorkerHandle:
         return self.descriptor
 
     @property
-    def has_unsent(self) -> bool:
-        return bool(self._unsent)
-
-    @property
     def load(self) -> int:
         return len(self.inflight)
 
