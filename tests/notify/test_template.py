@@ -248,6 +248,17 @@ def test_a_wrong_template_file_stops_the_start_and_names_itself(
         Templates().load(tmp_path)
 
 
+def test_every_wrong_template_file_of_a_folder_is_named_at_once(tmp_path: Path) -> None:
+    files = {"welcome.txt": b"x", "a.tr.html": b"x", "b.tr.txt": b"{% if %}", "c.en.txt": b"\xff", "d.en.txt": b"fine"}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(Misconfigured) as refused:
+        Templates().load(tmp_path)
+    told = str(refused.value).splitlines()
+    assert len(told) == 4
+    assert all(any(wrong in line for line in told) for wrong in ("welcome.txt", "a.tr.txt", "'b' (tr)", "c.en.txt"))
+
+
 def test_a_missing_template_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="does not exist"):
         Templates().load(tmp_path / "none")

@@ -63,16 +63,23 @@ class Templates:
         self._variants.setdefault(name, {})[language] = variant
 
     def load(self, folder: Path = BUILT_IN) -> None:
-        """Every template of a folder. One that is there already is replaced, language by language."""
-        for (name, language), parts in sorted(_read(folder).items()):
+        """Every template of a folder. One that is there already is replaced, language by language.
+
+        One Misconfigured names every file that can't be used.
+        """
+        found, problems = _read(folder)
+        for (name, language), parts in sorted(found.items()):
             if "txt" not in parts:
-                raise Misconfigured(
+                problems.append(
                     f"Template {name!r} has no {name}.{language}.txt in {folder}; every language needs one."
                 )
+                continue
             try:
                 self.add(name, language, parts["txt"], subject=parts.get("subject.txt"), html=parts.get("html"))
             except Invalid as error:
-                raise Misconfigured(f"Template {name!r} ({language}) in {folder} can't be used. {error}") from None
+                problems.append(f"Template {name!r} ({language}) in {folder} can't be used. {error}")
+        if problems:
+            raise Misconfigured("\n".join(problems))
 
     def render(self, name: str, variables: Mapping[str, Any], language: str | None = None) -> Rendered:
         """The name in that language (`tr-TR` finds `tr`), else in the default one, else in the first that there is."""
@@ -141,16 +148,24 @@ def _missing(name: str, language: str, error: UndefinedError) -> Invalid:
     )
 
 
-def _read(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
+def _read(folder: Path) -> tuple[dict[tuple[str, str], dict[str, str]], list[str]]:
+    """The parts of each template, and what is wrong with the other files."""
     found: dict[tuple[str, str], dict[str, str]] = {}
+    problems = []
     if not folder.is_dir():
         raise Misconfigured(f"The template folder {folder} does not exist; create it or correct the setting.")
     for path in sorted(folder.iterdir()):
         match = _FILE.fullmatch(path.name)
         if match is None:
-            raise Misconfigured(
+            problems.append(
                 f"{path} is no template; name it like order-shipped.tr.txt, order-shipped.tr.subject.txt or "
                 "order-shipped.tr.html, or move it away."
             )
-        found.setdefault((match["name"], match["language"]), {})[match["part"]] = path.read_text("utf-8")
-    return found
+            continue
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(f"{path} can't be read as a text in UTF-8: {error}")
+            continue
+        found.setdefault((match["name"], match["language"]), {})[match["part"]] = text
+    return found, problems
