@@ -1,11 +1,14 @@
 """Who gets in: open on loopback without keys, with a key and its scopes everywhere else, and no way around it."""
 
+import asyncio
+
 import pytest
 import pytest_asyncio
 from fastapi import APIRouter, Request
+from structlog.testing import capture_logs
 
-from tests.api.serving import serving
-from ulak import codec
+from tests.api.serving import serving, settings_for
+from ulak import Ulak, codec
 from ulak.access.keys import list_keys
 from ulak.errors import Misconfigured
 from ulak.http import app
@@ -211,3 +214,16 @@ async def test_a_signature_may_open_a_route_instead_of_a_key(monkeypatch):
             answer = await served.post(path, headers={"via": "a proxy"})
             assert (answer.status, answer.body) == (200, {"from": "a signed request"})
         assert (await served.get("/reports/twilio")).status == 401
+
+
+async def test_a_door_that_stops_does_not_complain_of_keys_that_a_closed_store_keeps(monkeypatch):
+    monkeypatch.setattr(app, "KEYS_PAUSE_SECONDS", 0.001)
+    async with Ulak(settings=settings_for()) as ulak:
+        door = app.build_app(ulak)
+        with capture_logs() as logs:
+            async with door.life():
+                (watch,) = [task for task in asyncio.all_tasks() if task.get_name() == "ulak-keys"]
+                door.guard.stopping = True
+                await ulak.close()
+                await asyncio.wait_for(asyncio.wait({watch}), 30)
+    assert [line for line in logs if line["event"] == "keys_not_read"] == []

@@ -125,6 +125,8 @@ class Door:
             try:
                 await self.ring.load(self.ulak.store)
             except Error as error:
+                if self.guard.stopping:  # the store closes before the door does
+                    return
                 log.warning("keys_not_read", error=str(error))
 
 
