@@ -36,6 +36,7 @@ class Reports:
             reports = worker.read()
         except (ValueError, EOFError, TypeError):  # somebody in the worker wrote into our pipe
             self._fleet.detach(worker)
+            worker.fate = "wrote into the engine's pipe and was ended by the engine"
             worker.kill(SIGKILL)
             return True
         for report in reports:
