@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, get_args, get_origin
 
+from ulak import codec
+
+MAX_REPEATED = 20  # keys that one refusal names
 INSTANT = "must be an instant with a time zone, like 2027-01-01T09:00:00Z"
 UUID = "must be a UUID, like 0ca0d6db-9140-8000-8000-0000756c616b"
 _WORDS = {
@@ -22,6 +25,11 @@ _WORDS = {
 _BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 _EXPECTED = re.compile(r"Expected `([^`]+)`(?:, got `([^`]+)`)?(?:( of length)? ([<>]=?) ([\d.e+-]+))?")
 _NUMBER = re.compile(r"(?<![\w.])\d{4,}(?:\.0)?(?![\w.])")
+
+
+def of_repeated(body: bytes) -> list[tuple[str, str]]:
+    """Of a JSON body in which an object has a key twice."""
+    return [(f"{key:.100}", "is given more than once") for key in codec.repeated_keys(body)[:MAX_REPEATED]]
 
 
 def of_decoder(reason: str, wanted: Any = None) -> str:

@@ -243,7 +243,7 @@ SENTENCES = [
     ("POST /api/dead/redrive", {"ids": ["x"]}, "ids.0", ID),
     ("POST /api/dead/redrive", {"ratePerSecond": 1e9}, "ratePerSecond", "must be less than or equal to 10,000"),
     ("POST /api/dead/redrive", {"colour": 1}, "colour", "is not a field here"),
-    ("GET /api/jobs/abc", ..., "id", ID),
+    ("GET /api/jobs/abc", ..., "id", "must be the id of a job: a whole number or a UUID"),
     ("GET /api/notifications/abc", ..., "identifier", UUID),
     ("GET /api/dead?diedBefore=soon", ..., "diedBefore", INSTANT),
     ("GET /api/events?after=99999999999999999", ..., "after", "must be less than or equal to 9,007,199,254,740,992"),
@@ -267,6 +267,30 @@ async def test_a_body_that_is_no_json_is_told_so(shared, path, field):
     (told,) = answer.body["fields"]
     assert told["field"] == field
     assert "JSON" in told["message"]
+
+
+TWICE = {
+    "POST /api/jobs": ('{"kind":"a","kind":"b"}', "kind"),
+    "POST /api/keys": ('{"name":"a","scopes":["jobs"],"name" : "b"}', "name"),
+    "POST /api/notifications": ('{"notificationType":"IN_APP","recipient":"a","body":"b","body":"c"}', "body"),
+    "POST /api/actions/requests": (
+        '{"data":{"evaluation_key":"a","evaluation_key":"b","action_plan_id":1}}',
+        "evaluation_key",
+    ),
+    "POST /tasks": ('{"requesterId":"a","requesterId":"b","category":"c","latitude":1,"longitude":1}', "requesterId"),
+    "POST /helpers/positions": ('[{"id":"a","id":"b","latitude":1,"longitude":1}]', "id"),
+    "PUT /helpers/ahmet": ('{"name":"a","n\\u0061me":"b"}', "name"),
+    "POST /api/dead/redrive": ('{"dryRun":true,"dryRun":false}', "dryRun"),
+}
+
+
+@pytest.mark.parametrize("asked", TWICE)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_key_that_an_object_has_twice_is_refused_by_name(shared, asked):
+    body, key = TWICE[asked]
+    answer = await shared.ask(*asked.split(), data=body.encode())
+    assert (answer.status, answer.body["error"]) == (400, "invalid")
+    assert {"field": key, "message": "is given more than once"} in answer.body["fields"]
 
 
 @pytest.mark.asyncio(loop_scope="module")

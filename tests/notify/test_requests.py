@@ -93,6 +93,9 @@ def test_a_field_that_stands_there_twice_is_refused():
     assert refused.value.fields == [("notificationType", "is given more than once")]
     nested = b'{"notificationType":"SMS","recipient":"+905551112233","body":"x","metadata":{"body":"y"}}'
     assert decode_request(nested, TYPES).metadata == {"body": "y"}
+    with pytest.raises(Invalid) as refused:
+        decode_request(nested.replace(b'"y"', b'"y", "\\u0062ody": "z"'), TYPES)
+    assert refused.value.fields == [("body", "is given more than once")]
 
 
 def test_half_a_character_is_called_what_it_is():

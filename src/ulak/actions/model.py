@@ -7,16 +7,16 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from ulak import codec
+
 ROOM = "actions"
 KIND_PREFIX = "actions."
 ALL_KINDS = (KIND_PREFIX, KIND_PREFIX + "~")
 
-# No control characters and no line ends: these texts go into logs, headers and keys. In Python `$` also fits before a
-# last line feed, which the look ahead forbids.
-PLAIN = r"^[^\x00-\x1f\x7f\x85\u2028\u2029]+$(?!\n)"
+# No control characters and no line ends: these texts go into logs, headers and keys.
+PLAIN = rf"^[^\x00-\x1f\x7f\x85\u2028\u2029]+{codec.END}"
 MAX_DEVICE_ID = 21
 MAX_NAME = 100
-MAX_CHANNEL_TYPE = 32
 MAX_TARGET = 2048
 MAX_EVALUATION_KEY = 200
 MAX_TRACE_ID = 200

@@ -19,18 +19,19 @@ from ulak.dispatch.model import MAX_WIDTH
 from ulak.dispatch.nearby.geo import point_at, to_nano
 from ulak.errors import Invalid
 
-HELPER_ID = r"^[A-Za-z0-9._:@-]{1,100}$"
+_HELPER_ID = r"^[A-Za-z0-9._:@-]{1,100}"
+HELPER_ID = f"{_HELPER_ID}$"
 MAX_SKILLS = 50
 MAX_TOLD = 20  # problems of a long list
 
-HelperId = Annotated[str, Meta(pattern=HELPER_ID, description="Yours: 1 to 100 letters, digits and ._:@-")]
+HelperId = Annotated[str, Meta(pattern=_HELPER_ID + codec.END, description="Yours: 1 to 100 letters, digits and ._:@-")]
 Latitude = Annotated[float, Meta(ge=-90, le=90)]
 Longitude = Annotated[float, Meta(ge=-180, le=180)]
 # Quotes and backslashes would be escaped where skills are kept, and then not be found.
-Skill = Annotated[str, Meta(min_length=1, max_length=50, pattern=r'^[^"\\\x00-\x1f\x7f]+$')]
+Skill = Annotated[str, Meta(min_length=1, max_length=50, pattern=r'^[^"\\\x00-\x1f\x7f]+' + codec.END)]
 Skills = Annotated[list[Skill], Meta(max_length=MAX_SKILLS)]
 Language = Literal["tr", "en"]
-Text = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Text = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+" + codec.END)]
 
 Problems = list[tuple[str, str]]
 F = TypeVar("F", bound=msgspec.Struct)
@@ -111,6 +112,8 @@ def document_of(body: bytes) -> Any:
     """A body as it is. One with NaN or Infinity is not JSON, but is read, so that the field at fault can be named."""
     if not body.strip():
         return {}
+    if repeated := complaint.of_repeated(body):
+        raise refusal(repeated)
     try:
         return codec.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -206,6 +209,7 @@ def place_at(latitude: float, longitude: float, now: int) -> Place:
 
 
 _positions = msgspec.json.Decoder(list[NamedPosition])
+_NAMES = tuple(f'"{one}"'.encode() for one in NamedPosition.__struct_encode_fields__)
 
 
 def read_positions(body: bytes, most: int) -> list[NamedPosition]:
@@ -216,6 +220,8 @@ def read_positions(body: bytes, most: int) -> list[NamedPosition]:
         raise _refused_positions(document_of(body)) from None
     if len(found) > most:
         raise refusal([("body", f"must have at most {complaint.grouped(str(most))} positions, not {len(found)}")])
+    if any(body.count(name) != len(found) for name in _NAMES) and (repeated := complaint.of_repeated(body)):
+        raise refusal(repeated)
     return found
 
 

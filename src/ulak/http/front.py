@@ -13,7 +13,7 @@ from ulak.errors import Error
 from ulak.http.caller import SCOPE_OF_CALLER
 from ulak.http.failure import BodyTooLarge, encoded, raw
 from ulak.http.guard import RequestGuard
-from ulak.http.hot_routes import JSON_HEADERS, App, HotRoute, Message, Receive, Routes, Scope, Send, reply
+from ulak.http.hot_routes import JSON_HEADERS, App, HotRoute, Message, Receive, Routes, Scope, Send, check_keys, reply
 from ulak.http.meter import Meter
 from ulak.http.paths import Paths
 from ulak.http.prefer import preferred_wait
@@ -92,11 +92,11 @@ class Front:
         try:
             scope[SCOPE_OF_CALLER], exact = self._guard.admit(scope, at_once)
             # The whole body is taken here, since FastAPI would turn our refusal of a large one into its own.
-            replayed = (
-                receive
-                if exact and not _has_body(scope)
-                else _replay(await _body(receive, self._guard.max_body), receive)
-            )
+            replayed = receive
+            if not exact or _has_body(scope):
+                body = await _body(receive, self._guard.max_body)
+                check_keys(body)
+                replayed = _replay(body, receive)
             await self._inner(_as_json(scope), replayed, sent)
         except Exception as error:  # noqa: BLE001 - whatever went wrong is answered by the table
             if sent.status == 0:

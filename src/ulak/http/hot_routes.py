@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from fastapi import APIRouter
 
+from ulak import complaint
 from ulak.access.caller import Caller
 from ulak.errors import Invalid
 from ulak.http.failure import Headers, invalid_from
@@ -107,6 +108,14 @@ async def reply(send: Send, status: int, body: bytes, headers: Headers = JSON_HE
 def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
     """A body as its type; what does not fit is told field by field."""
     try:
-        return decoder.decode(body)
+        found = decoder.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise invalid_from(error, decoder.type) from error
+    check_keys(body)
+    return found
+
+
+def check_keys(body: bytes) -> None:
+    """Raise Invalid for a body in which an object has a key twice."""
+    if repeated := complaint.of_repeated(body):
+        raise Invalid(f"the body has a key twice: {', '.join(name for name, _ in repeated)}", fields=repeated)

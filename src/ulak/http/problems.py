@@ -27,10 +27,12 @@ PATTERNS = {
         "must be a file name of at most 100 letters, digits and . _ -, not a path, and not begin with a dot"
     ),
     r"^[A-Za-z0-9._:@-]{1,100}$": "must be 1 to 100 letters, digits and . _ : @ -",
-    r'^[^"\\\x00-\x1f\x7f]+$': "must have no quotes, backslashes and control characters",
+    r"^[A-Za-z0-9._:@-]{1,100}$(?!\n)": "must be 1 to 100 letters, digits and . _ : @ -",
+    r'^[^"\\\x00-\x1f\x7f]+$(?!\n)': "must have no quotes, backslashes and control characters",
     r"^[0-9a-f]{32}$": "must be a name of 32 digits 0-9 and a-f",
     r"^([0-9]{1,19}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$": "must be the id of a job: a whole number or a UUID",
     r"^[^\x00-\x1f\x7f]+$": "must not be empty and have no control characters",
+    r"^[^\x00-\x1f\x7f]+$(?!\n)": "must not be empty and have no control characters",
     r"^[^\x00-\x1f\x7f\x85\u2028\u2029]+$(?!\n)": "must be one line without control characters, and not empty",
 }
 _CODES = {404: "not_found", 405: "method_not_allowed", 415: "unsupported", 400: "invalid"}

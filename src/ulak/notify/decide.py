@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -181,18 +179,6 @@ def explain(document: Any, known_types: frozenset[str]) -> Problems:
     readable = {name: value for name, value in document.items() if name in fields and name not in wrong}
     others = problems_of(msgspec.convert(readable, Request), known_types)
     return [*unknown, *wrong.items(), *((name, why) for name, why in others if name not in wrong)]
-
-
-_NAMES = tuple(f'"{field.encode_name}"'.encode() for field in msgspec.structs.fields(Request))
-
-
-def repeated_fields(body: bytes) -> Problems:
-    """Fields that stand in the document twice. A decoder takes the last one in silence."""
-    if all(body.count(name) < 2 for name in _NAMES):  # the usual case; a nested key of the same name is looked at below
-        return []
-    pairs: list[tuple[str, Any]] = json.loads(body, object_pairs_hook=list)
-    names = Counter(name for name, _ in pairs)
-    return [(name, "is given more than once") for name, number in names.items() if number > 1]
 
 
 def _wrong_type(expected: Any, value: Any) -> str | None:

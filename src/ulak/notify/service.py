@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from ulak import codec
+from ulak import codec, complaint
 from ulak.channels.endpoint import Endpoints, is_url
 from ulak.channels.message import NewMessage
 from ulak.channels.ssrf import normal_url
@@ -57,7 +57,7 @@ def decode_request(body: bytes, known_types: frozenset[str]) -> Request:
         request = _decoder.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _refusal(body, error, known_types) from None
-    if repeated := decide.repeated_fields(body):
+    if repeated := complaint.of_repeated(body):
         raise decide.refusal(repeated)
     return request
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from ulak import codec
 from ulak.actions.model import (
     MAX_DEVICE_ID,
     MAX_EVALUATION_KEY,
@@ -37,9 +38,10 @@ MESSAGE_EVENT = "actions.message"  # the name under which the event log has what
 
 Number = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 PlanId = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
+_INSTANT = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z" + codec.END
 DeviceId = Annotated[str, Meta(min_length=1, max_length=MAX_DEVICE_ID, pattern=PLAIN)]
 EvaluationKey = Annotated[str, Meta(min_length=1, max_length=MAX_EVALUATION_KEY, pattern=PLAIN)]
-Instant = Annotated[str, Meta(description="UTC, with a Z.", pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$(?!\n)")]
+Instant = Annotated[str, Meta(description="UTC, with a Z.", pattern=_INSTANT)]
 
 
 class Closed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

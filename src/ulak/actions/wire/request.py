@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ulak import codec
+from ulak import codec, complaint
 from ulak.actions.model import ActionRun, RunState
 from ulak.actions.wire import events as wire
 from ulak.actions.wire import faults
@@ -26,9 +26,12 @@ def decode_request(given: bytes | dict[str, Any]) -> wire.ActionRequest:
     try:
         if isinstance(given, dict):
             return msgspec.convert(given, wire.ActionRequest)
-        return _decoder.decode(given)
+        request = _decoder.decode(given)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _refused(given, error) from None
+    if repeated := complaint.of_repeated(given):
+        raise faults.refusal(WHAT, repeated)
+    return request
 
 
 def _refused(given: bytes | dict[str, Any], error: Exception) -> Invalid:
