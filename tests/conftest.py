@@ -18,6 +18,11 @@ settings.register_profile("explore", deadline=None, max_examples=2000, print_blo
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 
+# `ULAK_BROWSER=required make test` is for the tests. It is no setting, and what is loaded at import would say so.
+if "ULAK_BROWSER" in os.environ:
+    os.environ["BROWSER_OF_TESTS"] = os.environ.pop("ULAK_BROWSER")
+
+
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch):
     """A developer's own ULAK_ variables must not change what is tested."""

@@ -13,7 +13,7 @@ from ulak.actions import decide
 from ulak.actions.brakes import Brake, Spent, over, segments_of
 from ulak.actions.decide import StepFailure, Wait
 from ulak.actions.model import ActionPlan, PlanStep, RunState, StepState, StepTarget
-from ulak.actions.plans.simulate import Around, Words, simulate
+from ulak.actions.plans.simulate import Around, StepWords, simulate
 from ulak.actions.quiet import parse_hours, quiet_until
 from ulak.clock import to_datetime, to_millis
 from ulak.errors import Invalid
@@ -174,7 +174,7 @@ def test_a_run_has_failed_when_none_was_sent(states, ends):
 
 
 def _walk(plan: ActionPlan, resolutions, *, condition: bool = True, text: str = "b", **around):
-    words = Words(lambda _: condition, lambda _: text)
+    words = StepWords(lambda _: condition, lambda _: text)
     given = {"critical": False, "quiet_hours": None, "time_zone": None, "brakes": {}, **around}
     return simulate(plan, at("2027-01-15T21:00:00"), words, Around(resolutions, **given))
 
@@ -204,6 +204,6 @@ def test_a_template_that_lacks_a_variable_fails_in_a_simulation_too():
         raise Invalid("needs the variable 'x'")
 
     around = Around({}, critical=False, quiet_hours=None, time_zone=None, brakes={})
-    entries = simulate(_plan(PUSH), 0, Words(lambda _: True, body), around)
+    entries = simulate(_plan(PUSH), 0, StepWords(lambda _: True, body), around)
     assert entries[0]["decision"] == "fail"
     assert "TEMPLATE_RENDER" in entries[0]["why"]

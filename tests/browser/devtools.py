@@ -37,8 +37,7 @@ COMPLAINTS = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionTh
 PATIENCE_SECONDS = 30
 KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowUp": 38, "ArrowDown": 40, " ": 32}
 
-# Read when this is imported: a test itself sees none of a developer's ULAK_ variables.
-REQUIRED = os.environ.get("ULAK_BROWSER") == "required"
+REQUIRED = os.environ.get("BROWSER_OF_TESTS") == "required"  # ULAK_BROWSER, see conftest.py
 needs_browser = pytest.mark.skipif(
     CHROMIUM is None and not REQUIRED, reason="no Chromium here; `make browser` installs one"
 )

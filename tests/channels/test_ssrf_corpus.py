@@ -64,6 +64,5 @@ async def test_nothing_of_the_corpus_is_called(trap, write, name):
             called.append(url)
         except Failure as failure:
             assert failure.code in {f"{name}_BLOCKED", f"{name}_INVALID_URL", f"{name}_UNREACHABLE"}, url  # noqa: PT017
-            assert str(trap.port) not in str(failure)  # noqa: PT017
     await channel.close()
     assert (called, trap.asked) == ([], [])

@@ -274,11 +274,11 @@ async def test_who_is_really_gone_is_found_at_the_heartbeat_after_that(two_at_wo
 
 @pytest.mark.usefixtures("_brief_end")
 async def test_a_stop_keeps_its_limit_while_a_read_hangs(kept):
-    over = threading.Event()
+    begun, over = threading.Event(), threading.Event()
     ulak = build(kept, None, work=False, worker=BRIEF)
     await ulak.open()
-    reading = asyncio.create_task(ulak.store.read(lambda _: over.wait(60)))
-    await turns()
+    reading = asyncio.create_task(ulak.store.read(lambda _: (begun.set(), over.wait(60))))
+    assert await asyncio.to_thread(begun.wait, 60)
     report = await ulak.close()
     assert report.stuck
     over.set()
