@@ -23,7 +23,7 @@ from ulak.cli.process import spare_the_collector
 from ulak.http.app import Door, build_app
 from ulak.http.hot_routes import HotRoute, Receive, Scope, Send, read_body, reply
 from ulak.http.server import listen, listening
-from ulak.notify.service import decode_request
+from ulak.notify.request import decode_request
 from ulak.settings import Settings
 
 CAPACITY = 10_000_000

@@ -14,7 +14,7 @@ from ulak.channels.channel import NotificationType
 from ulak.channels.destination import server_of
 from ulak.notify import decide
 from ulak.notify.model import Request
-from ulak.notify.service import decode_batch, decode_request
+from ulak.notify.request import decode_batch, decode_request
 
 TYPES = frozenset(NotificationType)
 FIELDS = [field.encode_name for field in msgspec.structs.fields(Request)]

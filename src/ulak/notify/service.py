@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import msgspec
-
-from ulak import codec, complaint
+from ulak import codec
 from ulak.channels.endpoint import Endpoints, is_url
 from ulak.channels.message import NewMessage
 from ulak.channels.ssrf import normal_url
-from ulak.clock import maybe_datetime, to_datetime, to_millis
-from ulak.errors import Conflict, Error, IllegalTransition, Invalid, NotFound, TooLarge
+from ulak.clock import to_datetime
+from ulak.errors import Conflict, Error, IllegalTransition, Invalid, NotFound
 from ulak.ids import Ids, made_at
 from ulak.notify import attempts, decide, inbox
 from ulak.notify.attempts import EndpointAttempt
+from ulak.notify.composer import Composer
 from ulak.notify.idempotency import ACCEPT_ONCE, Mismatch, Once, Replayed
-from ulak.notify.model import ALL_KINDS, PRIORITIES, AcceptedNotification, Notification, Request, kind_of
+from ulak.notify.model import ALL_KINDS, AcceptedNotification, Request, kind_of
 from ulak.notify.records import (
     NEWEST,
     FoundNotifications,
@@ -33,52 +31,18 @@ from ulak.notify.records import (
     read_view,
 )
 from ulak.notify.reference import ACCEPT_REFERENCED, Referenced
+from ulak.notify.request import check_key, decode_request, request_of
 from ulak.notify.settings import NotifyOptions
-from ulak.spine.job import READY, Row
+from ulak.spine.job import Row
 from ulak.spine.loops.gate import Gate
 from ulak.spine.room import Host
 from ulak.spine.store import Tx
 from ulak.spine.units.cancel import CANCEL
 from ulak.spine.units.dead_letters import Filter, redrive_by
 from ulak.spine.units.enqueue import ENQUEUE_ONE, insert_owed
-from ulak.spine.validate import MAX_PAYLOAD_BYTES, soon_enough
 from ulak.templates.template import Rendered, Templates
 
 Verdicts = list[AcceptedNotification | Error]
-
-_decoder = msgspec.json.Decoder(Request)
-_LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_batch_decoder = msgspec.json.Decoder(list[msgspec.Raw])
-
-
-def decode_request(body: bytes, known_types: frozenset[str]) -> Request:
-    """A request from JSON; one Invalid names every field that is wrong."""
-    try:
-        request = _decoder.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise _refusal(body, error, known_types) from None
-    if repeated := complaint.of_repeated(body):
-        raise decide.refusal(repeated)
-    return request
-
-
-def _refusal(body: bytes, error: Exception, known_types: frozenset[str]) -> Invalid:
-    try:
-        document = codec.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        why = "has half of a character in it (a lone surrogate)" if _LONE_SURROGATE.search(body) else str(error)
-        return Invalid(f"the body is not JSON: {why}", fields=[("", "must be a JSON object")])
-    return decide.refusal(decide.explain(document, known_types))
-
-
-def decode_batch(body: bytes, most: int) -> list[bytes]:
-    try:
-        items = _batch_decoder.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Invalid(f"the body is not a JSON array of notifications: {error}") from error
-    if not 0 < len(items) <= most:
-        raise Invalid(f"a batch has 1 to {most} notifications, not {len(items)}")
-    return [bytes(item) for item in items]
 
 
 class Notify:
@@ -92,7 +56,7 @@ class Notify:
         self._options = options
         self._templates = templates
         self._known_types = known_types
-        self._kinds = {name: kind_of(name) for name in known_types}
+        self._composer = Composer(options.destinations, templates, known_types)
         self._host = host
 
     @property
@@ -161,7 +125,7 @@ class Notify:
         gate = self._host.loops.gate
         row = self._new_row(request)
         if idempotency_key is not None:
-            _check_key(idempotency_key)
+            check_key(idempotency_key)
             return await self._accept_once(gate, row, request, idempotency_key, scope)
         if request.reference is not None:
             await gate.by_policy(row, ACCEPT_REFERENCED, Referenced(row, request.reference), 1)
@@ -177,7 +141,7 @@ class Notify:
         With a key, each item is accepted once under that key and its place in the batch.
         """
         if idempotency_key is not None:
-            _check_key(idempotency_key)
+            check_key(idempotency_key)
         keys = [None if idempotency_key is None else f"{idempotency_key}\n{place}" for place in range(len(requests))]
         return await asyncio.gather(
             *(self._accept_one(body, key, scope) for body, key in zip(requests, keys, strict=True))
@@ -201,74 +165,16 @@ class Notify:
 
     def check_message(self, message: NewMessage) -> None:
         """Raise Invalid for a message that `post` would not take."""
-        decide.check(_request_of(message), self._known_types)
+        decide.check(request_of(message), self._known_types)
 
     def _row_of(self, tx: Tx, message: NewMessage) -> Row:
-        request = _request_of(message)
-        decide.check(request, self._known_types)
-        notification = self._compose(request)
-        row = self._row(request, notification, tx.ids.take(tx.now), tx.now)
+        row = self._composer.row(request_of(message), tx.ids.take(tx.now), tx.now)
         return row._replace(continuation=message.continuation)
 
     def _new_row(self, request: Request) -> Row:
-        decide.check(request, self._known_types)
         store = self._host.store
         now = store.clock.now()
-        return self._row(request, self._compose(request), store.ids.take(now), now)
-
-    def _row(self, request: Request, notification: Notification, identifier: int, now: int) -> Row:
-        key, slots = decide.line_of(notification, request.order_key, self._options.destinations)
-        payload = codec.encode(notification)
-        if len(payload) > MAX_PAYLOAD_BYTES:
-            raise TooLarge(
-                f"the notification is larger than {MAX_PAYLOAD_BYTES // 1024} KiB with its template rendered; "
-                "shorten it, or keep large parts elsewhere and send a link"
-            )
-        try:
-            codec.check_depth(payload)
-        except ValueError as error:
-            raise Invalid(
-                f"the notification can't be kept: {error}", fields=[("metadata", f"can't be kept: {error}")]
-            ) from error
-        # In the order of its fields: by name it takes twice as long, and every notification comes through here.
-        return Row(
-            identifier,
-            self._kinds[notification.notification_type],
-            key,
-            slots,
-            None,
-            PRIORITIES[request.priority or "NORMAL"],
-            now if request.send_at is None else soon_enough("sendAt", request.send_at, now),
-            READY,
-            now,
-            None if request.expires_at is None else to_millis(request.expires_at),
-            None,
-            None,
-            1 if notification.hold else 0,
-            payload,
-        )
-
-    def _compose(self, request: Request) -> Notification:
-        assert request.notification_type is not None  # decide.check has seen to it
-        assert request.recipient is not None
-        subject, body, html = request.subject, request.body or "", request.html
-        if request.template is not None:
-            made = self._render(request, request.template)
-            subject, body, html = subject or made.subject, made.body, made.html
-        return Notification(
-            request.notification_type,
-            request.recipient,
-            body,
-            subject,
-            html,
-            request.metadata or {},
-            hold=request.on_uncertain == "hold",
-            expires_millis=None if request.expires_at is None else to_millis(request.expires_at),
-            timeout_seconds=request.timeout_seconds,
-            target_meta=request.target_meta or {},
-            event_type=request.type,
-            data=request.payload,
-        )
+        return self._composer.row(request, store.ids.take(now), now)
 
     def templates(self) -> dict[str, list[str]]:
         """Names of templates, each with its languages."""
@@ -277,12 +183,6 @@ class Notify:
     def preview(self, template: str, variables: Mapping[str, Any], language: str) -> Rendered:
         """A template filled in, and nothing sent."""
         return self._templates.render(template, variables, language)
-
-    def _render(self, request: Request, template: str) -> Rendered:
-        try:
-            return self._templates.render(template, request.variables or {}, request.language)
-        except NotFound as error:
-            raise Invalid(str(error), fields=[("template", "is not known")]) from None
 
     async def _accept_once(self, gate: Gate, row: Row, request: Request, key: str, scope: str) -> AcceptedNotification:
         digest = hashlib.sha256(codec.encode(request)).hexdigest()
@@ -350,7 +250,7 @@ class Notify:
                 f"no type {notification_type!r}; there are: {names}",
                 fields=[("notificationType", f"must be one of {names}")],
             )
-        return self._kinds[notification_type]
+        return kind_of(notification_type)
 
     async def cancel(self, identifier: UUID | str) -> str:
         """CANCELLED at once while it waits, CANCELLING while it is being sent."""
@@ -418,29 +318,6 @@ def _check_url(url: str) -> None:
     if not is_url(url):
         why = "must be an http or https URL without a user name or password"
         raise Invalid(f"the endpoint's url {why}", fields=[("url", why)])
-
-
-def _check_key(key: str) -> None:
-    if not 0 < len(key) <= 255:
-        why = "must have 1 to 255 characters"
-        raise Invalid(f"Idempotency-Key {why}", fields=[("Idempotency-Key", why)])
-
-
-def _request_of(message: NewMessage) -> Request:
-    return Request(
-        notification_type=message.notification_type,
-        recipient=message.recipient,
-        subject=message.subject,
-        body=message.body,
-        priority=message.priority,
-        metadata=message.metadata,
-        expires_at=maybe_datetime(message.expires_at),
-        template=message.template,
-        variables=message.variables,
-        language=message.language,
-        timeout_seconds=message.timeout_seconds,
-        target_meta=message.target_meta,
-    )
 
 
 def _accepted(ids: Ids, job: int) -> AcceptedNotification:

@@ -35,7 +35,7 @@ from ulak.ids import Ids
 from ulak.notify.decide import MAX_RECIPIENT, MAX_REFERENCE
 from ulak.notify.inbox import InboxItem
 from ulak.notify.model import AcceptedNotification, Request, Status
-from ulak.notify.service import decode_batch
+from ulak.notify.request import decode_batch
 from ulak.notify.stream import InboxStream
 from ulak.spine.event import Reset
 

@@ -1,0 +1,72 @@
+"""From JSON, or from another room's message, to a request; one Invalid names every field that is wrong."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from ulak import codec, complaint
+from ulak.channels.message import NewMessage
+from ulak.clock import maybe_datetime
+from ulak.errors import Invalid
+from ulak.notify import decide
+from ulak.notify.model import Request
+
+_decoder = msgspec.json.Decoder(Request)
+_LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_batch_decoder = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def decode_request(body: bytes, known_types: frozenset[str]) -> Request:
+    """A request from JSON; one Invalid names every field that is wrong."""
+    try:
+        request = _decoder.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise _refusal(body, error, known_types) from None
+    if repeated := complaint.of_repeated(body):
+        raise decide.refusal(repeated)
+    return request
+
+
+def _refusal(body: bytes, error: Exception, known_types: frozenset[str]) -> Invalid:
+    try:
+        document = codec.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        why = "has half of a character in it (a lone surrogate)" if _LONE_SURROGATE.search(body) else str(error)
+        return Invalid(f"the body is not JSON: {why}", fields=[("", "must be a JSON object")])
+    return decide.refusal(decide.explain(document, known_types))
+
+
+def decode_batch(body: bytes, most: int) -> list[bytes]:
+    try:
+        items = _batch_decoder.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Invalid(f"the body is not a JSON array of notifications: {error}") from error
+    if not 0 < len(items) <= most:
+        raise Invalid(f"a batch has 1 to {most} notifications, not {len(items)}")
+    return [bytes(item) for item in items]
+
+
+def request_of(message: NewMessage) -> Request:
+    """Of another room's message."""
+    return Request(
+        notification_type=message.notification_type,
+        recipient=message.recipient,
+        subject=message.subject,
+        body=message.body,
+        priority=message.priority,
+        metadata=message.metadata,
+        expires_at=maybe_datetime(message.expires_at),
+        template=message.template,
+        variables=message.variables,
+        language=message.language,
+        timeout_seconds=message.timeout_seconds,
+        target_meta=message.target_meta,
+    )
+
+
+def check_key(key: str) -> None:
+    if not 0 < len(key) <= 255:
+        why = "must have 1 to 255 characters"
+        raise Invalid(f"Idempotency-Key {why}", fields=[("Idempotency-Key", why)])
