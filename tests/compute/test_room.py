@@ -292,8 +292,9 @@ async def test_a_task_without_retries_waits_for_a_person_when_its_process_is_cut
 
 
 async def test_a_path_that_no_system_can_have_is_refused(room_root):
-    with pytest.raises(Invalid, match="is not a path"):
+    with pytest.raises(Invalid, match="is not a path") as refused:
         task("a\0b.py")
+    assert [field for field, _ in refused.value.fields] == ["script_path"]
 
 
 async def test_each_class_has_its_own_bound(room_root):

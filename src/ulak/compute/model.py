@@ -64,7 +64,10 @@ class Task:
         object.__setattr__(self, "task_type", to_type(self.task_type))
         check_priority(self.priority)
         if not self.script_path or "\0" in self.script_path:
-            raise Invalid(f"task {self.id}: script_path {self.script_path!r:.100} is not a path; name a script")
+            raise Invalid(
+                f"task {self.id}: script_path {self.script_path!r:.100} is not a path; name a script",
+                fields=[("script_path", "is not a path; name a script")],
+            )
         if not _is_whole(self.max_retries) or self.max_retries < 0:
             raise Invalid(f"task {self.id}: max_retries is {self.max_retries!r:.50}; give 0 or more")
         check_timeout(self.timeout_seconds)
