@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-import psycopg
 import pytest
 
+from tests.postgres_plans import Prepared, fill, vacuum_by_hand
 from tests.postgres_server import server
 from ulak.dispatch.nearby.geo import chord_of, point_at, ranges_around
 from ulak.dispatch.records import sql
-from ulak.stores.postgres.arrays import packers
-from ulak.stores.postgres.connections import connect
 from ulak.stores.postgres.reader import READER_SETTINGS
 from ulak.stores.postgres.session import _SETTINGS
 
@@ -43,39 +41,6 @@ FROM generate_series(1, 100000) AS n""",
     "INSERT INTO dispatch_candidate SELECT n, 0, '\\x90' FROM generate_series(1, 100000) AS n",
     "INSERT INTO dispatch_decision SELECT n, 0, 0, 0, 0, '\\x90', '{}' FROM generate_series(1, 100000) AS n",
 ]
-
-
-def blocks_read(connection: psycopg.Connection[Any]) -> int:
-    connection.execute("SELECT pg_stat_force_next_flush()")
-    ((number,),) = connection.execute(
-        "SELECT sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read)::bigint"
-        " FROM pg_statio_user_tables WHERE relname LIKE 'dispatch%'"
-    ).fetchall()
-    return int(number)
-
-
-class Prepared:
-    """A connection as the store makes it, whose statements were prepared on empty tables."""
-
-    def __init__(self, address: str, settings: str | bytes) -> None:
-        self.connection = connect(address)
-        self.connection.execute(settings if isinstance(settings, bytes) else settings.encode())
-        self.cursor = self.connection.cursor(binary=True)
-
-    def run(self, name: str, /, **parameters: Any) -> list[tuple[Any, ...]]:
-        query = getattr(sql, name)
-        for each, pack in packers(query.postgres).items():
-            parameters[each] = pack(parameters[each])
-        self.cursor.execute(query.postgres.encode(), parameters, prepare=True)
-        return self.cursor.fetchall() if self.cursor.description else []
-
-    def close(self) -> None:
-        self.connection.close()
-
-    def cost(self, name: str, /, **parameters: Any) -> float:
-        before = blocks_read(self.connection)
-        rows = self.run(name, **parameters)
-        return (blocks_read(self.connection) - before) / max(len(rows), 50)
 
 
 IDS = list(range(1, 201, 4))
@@ -127,9 +92,7 @@ READS: dict[str, dict[str, Any]] = {
 @pytest.fixture
 def address():
     with server().new_database() as found:
-        with psycopg.connect(found, autocommit=True) as connection:  # autovacuum would plan anew by itself
-            for table in TABLES:
-                connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)".encode())
+        vacuum_by_hand(found, TABLES)
         yield found
 
 
@@ -137,22 +100,21 @@ def address():
 @pytest.mark.parametrize("side", ["writes", "reads"])
 def test_plans_made_on_empty_tables_are_cheap_on_full_ones(address: str, side: str, analyzed: str):
     statements = WRITES if side == "writes" else READS
-    with contextlib.closing(Prepared(address, _SETTINGS if side == "writes" else READER_SETTINGS)) as prepared:
-        costs = _costs(prepared, statements, side, analyzed)
+    with contextlib.closing(Prepared(address, _SETTINGS if side == "writes" else READER_SETTINGS, sql)) as prepared:
+        costs = _costs(address, prepared, statements, side, analyzed)
     assert {name: cost for name, cost in costs.items() if cost > LITTLE} == {}
 
 
-def _costs(prepared: Prepared, statements: dict[str, dict[str, Any]], side: str, analyzed: str) -> dict[str, float]:
+def _costs(
+    address: str, prepared: Prepared, statements: dict[str, dict[str, Any]], side: str, analyzed: str
+) -> dict[str, float]:
     if analyzed == "analyzed when empty":
         prepared.connection.execute(f"VACUUM ANALYZE {', '.join(TABLES)}".encode())
-    for name, parameters in statements.items():
-        for _ in range(6):  # more than the server takes to settle on a plan
-            prepared.run(name, **parameters)
-    prepared.connection.execute("SET statement_timeout = 0")  # a reader has a limit of time, and filling takes longer
-    for fill in FILL:
-        prepared.connection.execute(fill.encode())
+    prepared.prepare(statements)
+    fill(address, FILL)
     if analyzed == "analyzed when full":
         prepared.connection.execute(f"ANALYZE {', '.join(TABLES)}".encode())
     if side == "reads" and analyzed == "analyzed when empty":  # lists are right again after the next ANALYZE
         statements = {"search_circle": READS["search_circle"]}
-    return {name: prepared.cost(name, **parameters) for name, parameters in statements.items()}
+    measured = {name: prepared.measure(name, **parameters) for name, parameters in statements.items()}
+    return {name: blocks / max(rows, 50) for name, (blocks, rows) in measured.items()}

@@ -114,7 +114,7 @@ CREATE INDEX actions_step_ended ON actions_step (ended_at) WHERE ended_at IS NOT
 CREATE INDEX actions_step_job ON actions_step (job) WHERE reason IS NOT NULL;
 -- A webhook's answer is its receipt: nobody asks for it by name.
 CREATE INDEX actions_step_provider ON actions_step (provider_message_id) WHERE provider_message_id IS NOT NULL AND channel_type <> 'webhook';
-CREATE INDEX actions_step_deferred ON actions_step (channel_id, deferred_until) WHERE deferred_until IS NOT NULL;
+CREATE INDEX actions_step_deferred ON actions_step (channel_id, deferred_until, run, step_order) WHERE deferred_until IS NOT NULL;
 
 -- Codes that were sent to prove a channel: only the digest is kept.
 CREATE TABLE actions_verification (

@@ -1,0 +1,1 @@
+DELETE FROM notify_attempt WHERE id = ANY(ARRAY(SELECT id FROM notify_attempt WHERE at < :before LIMIT :n))
