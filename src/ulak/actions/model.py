@@ -77,17 +77,6 @@ class StepState(StrEnum):
     HANDED_OVER = "handed_over"
 
 
-# From where a step may go where. A redrive opens a failed or held one again.
-STEP_MOVES: dict[StepState, frozenset[StepState]] = {
-    StepState.WAITING: frozenset(StepState) - {StepState.WAITING, StepState.SENDING},
-    StepState.SENDING: frozenset(StepState) - {StepState.WAITING, StepState.SENDING},
-    StepState.SENT: frozenset({StepState.DELIVERED, StepState.FAILED}),
-    StepState.DELIVERED: frozenset(),
-    StepState.FAILED: frozenset({StepState.WAITING}),
-    StepState.HELD: frozenset({StepState.WAITING}),
-    StepState.SKIPPED: frozenset(),
-    StepState.HANDED_OVER: frozenset(),
-}
 REACHED = frozenset({StepState.SENT, StepState.DELIVERED, StepState.HANDED_OVER})
 ENDED_RUN = frozenset({RunState.DONE, RunState.FAILED, RunState.CANCELLED, RunState.ACKNOWLEDGED})
 
