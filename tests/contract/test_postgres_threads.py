@@ -103,10 +103,11 @@ async def test_a_store_that_fails_to_open_leaves_no_descriptor(clock, database):
 
 async def test_a_store_that_is_left_behind_at_its_close_leaves_no_descriptor(clock, database):
     async def leave_behind() -> None:
+        others = set(threading.enumerate())
         store = make_store(database, clock, {})
         await store.open(Ears())
         assert not await store.close(0)
-        for thread in threading.enumerate():
+        for thread in set(threading.enumerate()) - others:
             if thread.name.startswith("ulak-"):
                 await asyncio.to_thread(thread.join, 20)
 

@@ -89,7 +89,6 @@ class Story:
             log.exception("story_ended")
 
     async def _tell(self) -> None:
-        await self._prepare()
         scenes: tuple[tuple[float, Callable[[], Awaitable[None]]], ...] = (
             (2, self._send_message),
             (3, self._ask_for_help),
@@ -99,6 +98,7 @@ class Story:
             (2, self._call_provider),
         )
         try:
+            await self._prepare()
             await asyncio.gather(
                 self._publish_lists(), self._darken(), *(self._repeat(seconds, scene) for seconds, scene in scenes)
             )

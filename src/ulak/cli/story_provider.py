@@ -18,6 +18,7 @@ class DarkProvider:
         self.is_dark = False
         self.taken = 0
         self._server: asyncio.Server | None = None
+        self._callers: set[asyncio.StreamWriter] = set()
         self.url = ""
 
     async def open(self, wanted: int) -> None:
@@ -32,14 +33,23 @@ class DarkProvider:
     def close(self) -> None:
         if self._server is not None:
             self._server.close()
+        for caller in self._callers:
+            caller.transport.abort()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
-            async with asyncio.timeout(READ_SECONDS):
-                head = (await reader.readuntil(b"\r\n\r\n")).lower()
-                length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
-                await reader.readexactly(length)
-                self.taken += not self.is_dark
-                writer.write(_DARK if self.is_dark else _TAKEN)
-                await writer.drain()
-        writer.close()
+        self._callers.add(writer)
+        try:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+                async with asyncio.timeout(READ_SECONDS):
+                    await self._take(reader, writer)
+        finally:
+            self._callers.discard(writer)
+            writer.close()
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
+        await reader.readexactly(length)
+        self.taken += not self.is_dark
+        writer.write(_DARK if self.is_dark else _TAKEN)
+        await writer.drain()
