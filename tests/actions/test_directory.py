@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ulak import Invalid, NotFound
+from ulak import Invalid, NotFound, Refused
 from ulak.actions.directory.targets import problem_with
 from ulak.testing import advance, drain
 
@@ -121,6 +121,25 @@ async def test_five_wrong_codes_fail_the_channel(make, world, channel):
         assert (await book.channel(1)).verify_status == "failed"
         with pytest.raises(Invalid):
             await book.confirm(1, code)
+
+
+async def test_an_address_is_sent_five_codes_in_an_hour_whichever_channels_have_it(make, world, channel):
+    async with make() as ulak:
+        book, told = ulak.actions.directory, world(ulak)
+        await told.person(("email", "Ada@example.org"), ("sms", "+905551112233"), verified=False)
+        await told.person(("email", "ada@example.org"), verified=False)
+        for identifier in (1, 3, 1, 3, 1):
+            await book.verify(identifier)
+        await advance(ulak, 600)
+        await book.delete_channel(1)
+        with pytest.raises(Refused, match="5 codes") as refused:
+            await book.verify(3)
+        assert refused.value.retry_after_seconds == pytest.approx(3000, abs=1)
+        await book.verify(2)  # another address
+        await advance(ulak, 3001)
+        await book.verify(3)
+        await drain(ulak)
+    assert len(channel.messages) == 7
 
 
 async def test_an_old_code_is_refused(make, world, channel):

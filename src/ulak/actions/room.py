@@ -9,7 +9,7 @@ from ulak.actions.brakes import Brakes
 from ulak.actions.caretaker import Caretaker
 from ulak.actions.decide import Limits
 from ulak.actions.directory.verification import KIND as VERIFY_KIND
-from ulak.actions.directory.verification import CodeSender
+from ulak.actions.directory.verification import CodeSender, prune_codes
 from ulak.actions.jobs import RunnerOptions, StepBackoff, StepRunner
 from ulak.actions.model import CHANNEL_TYPES, ROOM, kind_of
 from ulak.actions.plans.book import PlanBook
@@ -66,6 +66,7 @@ def actions_room(host: Host) -> Room[Actions]:
         prunes={
             "actions_run": partial(prune_runs, keep_millis=round(section.idempotency_days * 86_400_000)),
             "actions_sent": prune_sent,
+            "actions_code": prune_codes,
         },
         gauges=caretaker.gauges,
         start=start,

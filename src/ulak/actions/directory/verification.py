@@ -29,19 +29,39 @@ sql = Queries("ulak.actions")
 KIND = kind_of("verify")
 MAX_WRONG = 5
 VALID_MILLIS = 15 * 60_000
+MAX_CODES = 5  # to one address in an hour
+HOUR_MILLIS = 3_600_000
 
 
 def new_code() -> str:
     return f"{secrets.randbelow(1_000_000):06}"
 
 
-def start_verification(tx: Tx, identifier: int, code: str, secret: str) -> RecipientChannel:
-    """Keep the code's digest, and owe a message with the code."""
+def start_verification(tx: Tx, identifier: int, code: str, secret: str) -> RecipientChannel | float:
+    """Keep the code's digest, and owe a message with the code; the seconds to wait where the address has had enough."""
     channel = read_channel(tx, identifier)
+    address = _digest(secret, channel.channel_type, channel.target.casefold())
+    if (wait := _count_code(tx, address)) is not None:
+        return wait
     digest = _digest(secret, identifier, code)
     tx.execute(sql.save_verification, channel=identifier, digest=digest, wrong=0, expires_at=tx.now + VALID_MILLIS)
     enqueue_owed(tx, [NewJob(KIND, {"channel": identifier, "code": code})])
     return channel
+
+
+def _count_code(tx: Tx, address: str) -> float | None:
+    """Counted by address and not by channel: a channel can be deleted and made again."""
+    tx.lock_keys([f"actions:code:{address}"])
+    sent: list[int] = [at for (at,) in tx.rows(sql.list_codes, address=address, since=tx.now - HOUR_MILLIS)]
+    if len(sent) >= MAX_CODES:
+        return (sent[0] + HOUR_MILLIS - tx.now) / 1000
+    tx.execute(sql.keep_code, address=address, sent_at=max(tx.now, sent[-1] + 1 if sent else 0))
+    return None
+
+
+def prune_codes(tx: Tx) -> int:
+    """Remove codes that no longer count."""
+    return tx.execute(sql.prune_codes, before=tx.now - HOUR_MILLIS)
 
 
 def confirm(tx: Tx, identifier: int, code: str, secret: str) -> RecipientChannel | str:
@@ -73,8 +93,8 @@ def _with_status(channel: RecipientChannel, status: VerifyStatus) -> RecipientCh
     return msgspec.structs.replace(channel, verify_status=status.value)
 
 
-def _digest(secret: str, channel: int, code: str) -> str:
-    return hmac.new(secret.encode(), f"{channel}:{code}".encode(), hashlib.sha256).hexdigest()
+def _digest(secret: str, of: int | str, text: str) -> str:
+    return hmac.new(secret.encode(), f"{of}:{text}".encode(), hashlib.sha256).hexdigest()
 
 
 class CodeSender:

@@ -124,6 +124,14 @@ CREATE TABLE actions_verification (
   expires_at bigint NOT NULL
 );
 
+-- When codes were sent to an address of the last hour, by the address's digest: no more than a few go there.
+CREATE TABLE actions_code (
+  address text NOT NULL,
+  sent_at bigint NOT NULL,
+  PRIMARY KEY (address, sent_at)
+);
+CREATE INDEX actions_code_sent ON actions_code (sent_at);
+
 -- What each channel got in each hour: the brakes look here.
 CREATE TABLE actions_sent (
   channel_id bigint NOT NULL,

@@ -1,0 +1,1 @@
+DELETE FROM actions_code WHERE sent_at <= :before
