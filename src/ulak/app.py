@@ -133,7 +133,7 @@ class Ulak(Declarer, Enqueuer):
             log.warning("kinds_crowded", note=crowding)
         await store.open(loops)
         self._store, self._loops, self._sampler = store, loops, Sampler(store)
-        self._redriver = Redriver(self.jobs, self.store.clock)
+        self._redriver = Redriver(store)
         try:
             for room in rooms:
                 await room.start()

@@ -28,7 +28,10 @@ class Served:
         self._free = asyncio.Semaphore(CLIENTS)
 
     async def get(self, path: str) -> tuple[int, Any]:
-        async with self._session.get(self.address + path) as answer:
+        return await self.ask("GET", path)
+
+    async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        async with self._session.request(method, self.address + path, json=body) as answer:
             return answer.status, await answer.json()
 
     async def post(self, headers: dict[str, str] | None = None, **fields: Any) -> tuple[int, float, Any]:

@@ -1,70 +1,65 @@
-"""The redriver: a redrive at a rate that goes on in the background; one at a time, so that the rate is kept."""
+"""The redriver: sends dead letters again at a rate, in the background, until all are sent or somebody stops it."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import Literal
+import contextlib
 
 import structlog
 
-from ulak.clock import Clock
 from ulak.errors import Conflict, Error
-from ulak.spine.jobs import Jobs
-from ulak.spine.units.dead_letters import Filter
+from ulak.spine.store import Store
+from ulak.spine.units.dead_letters import Filter, find_ids
+from ulak.spine.units.redrives import Progress, begin_redrive, end_redrive, read_redrive, send_next, stop_redrive
 
 log = structlog.get_logger("ulak.redriver")
 
 
-@dataclass(slots=True)
-class Progress:
-    """How far a redrive is; `matched` is how many fitted when it began."""
-
-    matched: int
-    rate_per_second: float
-    started_at: int
-    redriven: int = 0
-    state: Literal["running", "ended", "stopped", "failed"] = "running"
-
-
 class Redriver:
-    def __init__(self, jobs: Jobs, clock: Clock) -> None:
-        self._jobs = jobs
-        self._clock = clock
-        self._task: asyncio.Task[None] | None = None
-        self.progress: Progress | None = None
+    """Any process of a store shows and stops the redrive that one of them runs."""
 
-    def start(self, wanted: Filter, rate_per_second: float, matched: int, *, who: str = "python") -> None:
-        if self._task is not None and not self._task.done():
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._task: asyncio.Task[None] | None = None
+
+    async def progress(self) -> Progress | None:
+        """Of the one that runs, or of the last one."""
+        return await self._store.read(read_redrive, self._store.owner)
+
+    async def start(self, wanted: Filter, rate_per_second: float, matched: int, *, who: str = "python") -> None:
+        begun = await self._store.write(begin_redrive, self._store.owner, matched, rate_per_second)
+        if begun is None:
             raise Conflict(
                 "a redrive at a rate is under way already; stop it with DELETE /api/dead/redrive, wait for its end, "
                 "or ask without a rate"
             )
-        self.progress = Progress(matched, rate_per_second, self._clock.now())
-        self._task = asyncio.create_task(self._run(wanted, self.progress, who), name="ulak-redrive")
+        self.cancel()  # one that was stopped may still be in its pause
+        self._task = asyncio.create_task(self._run(begun, wanted, who), name="ulak-redrive")
 
-    def stop(self) -> Progress:
-        """Letters that went stay sent."""
-        if self.progress is None or self._task is None or self._task.done():
+    async def stop(self, *, who: str = "python") -> Progress:
+        stopped = await self._store.write(stop_redrive, self._store.owner, who)
+        if stopped is None:
             raise Conflict("no redrive at a rate is under way")
-        self.progress.state = "stopped"
-        self._task.cancel()
-        return self.progress
+        return stopped
 
     def cancel(self) -> None:
+        """At the end of this process; the store tells the others that it is gone."""
         if self._task is not None:
             self._task.cancel()
 
-    async def _run(self, wanted: Filter, progress: Progress, who: str) -> None:
+    async def _run(self, begun: Progress, wanted: Filter, who: str) -> None:
         try:
-            async for _ in self._jobs.redrive_all(wanted, rate_per_second=progress.rate_per_second, who=who):
-                progress.redriven += 1
+            await self._send(begun, wanted, who)
+            await self._store.write(end_redrive, self._store.owner, begun.number)
         except Error as error:
-            progress.state = "failed"
-            log.warning("redrive_stopped", redriven=progress.redriven, error=str(error))
-        except asyncio.CancelledError:
-            log.warning("redrive_stopped", redriven=progress.redriven, by=progress.state)
-            raise
-        else:
-            progress.state = "ended"
-            log.info("redrive_ended", redriven=progress.redriven)
+            log.warning("redrive_stopped", error=str(error))
+            with contextlib.suppress(Error):
+                await self._store.write(end_redrive, self._store.owner, begun.number, str(error))
+
+    async def _send(self, begun: Progress, wanted: Filter, who: str) -> None:
+        after = 0
+        while ids := await self._store.read(find_ids, wanted, after, 1):
+            if not await self._store.write(send_next, self._store.owner, begun.number, who, ids):
+                return
+            after = ids[-1]
+            await self._store.clock.wait(asyncio.Event(), 1 / begun.rate_per_second)

@@ -17,10 +17,9 @@ from ulak.http.hot_routes import Routes
 from ulak.http.routes.jobs import Kind, Limit
 from ulak.http.routes.view import Cursor, DeadView, Id, Instant, Reveal, View, cursor, dead_view, number, revealed
 from ulak.spine.outcome import ErrorClass
-from ulak.spine.redriver import Progress
-from ulak.spine.units import audit
 from ulak.spine.units.dead_letters import Filter, count_causes, page_of_letters, present_of
 from ulak.spine.units.records import read_record
+from ulak.spine.units.redrives import Progress
 
 MAX_IDS = 1000
 MIN_RATE = 0.01  # a second; a redrive that never ends would keep all others out
@@ -72,13 +71,14 @@ class CausesView(View):
 
 
 class RedriveProgress(View):
-    """`redriven` of `matched` went back to work so far."""
+    """`redriven` of `matched` went back to work so far. `reason` says why it failed."""
 
     state: Literal["none", "running", "ended", "stopped", "failed"]
     matched: int
     redriven: int
     rate_per_second: float | None
     started_at: datetime | None
+    reason: str | None = None
 
 
 def routes(ulak: Ulak) -> Routes:
@@ -138,20 +138,21 @@ def _router(ulak: Ulak) -> APIRouter:
             return RedriveView(matched=matched, redriven=0, ids=list(map(str, first)))
         if asked.rate_per_second is None:
             return _answer(matched, [one async for one in ulak.jobs.redrive_all(wanted, who=caller.name)])
-        ulak.redriver.start(wanted, asked.rate_per_second, matched, who=caller.name)
+        await ulak.redriver.start(wanted, asked.rate_per_second, matched, who=caller.name)
         return RedriveView(matched=matched, redriven=0, ids=list(map(str, first)), continues=True)
 
     @router.get("/redrive", summary="How the redrive at a rate goes")
     async def redrive_progress(_: May) -> RedriveProgress:
-        """The one that runs in this process, or the last one. `state` is none, running, ended, stopped or failed."""
-        return _progress(ulak.redriver.progress)
+        """The one that runs, whichever process of the store sends its letters, or the last one.
+
+        `state` is none, running, ended, stopped or failed; failed as well when its process is gone.
+        """
+        return _progress(await ulak.redriver.progress())
 
     @router.delete("/redrive", summary="Stop the redrive at a rate")
     async def stop_redrive(caller: May) -> RedriveProgress:
-        """Letters that were sent again stay sent."""
-        stopped = ulak.redriver.stop()
-        await ulak.store.write(audit.record, caller.name, "dead.redrive.stop", f"after {stopped.redriven}")
-        return _progress(stopped)
+        """Whichever process of the store sends them. Letters that were sent again stay sent."""
+        return _progress(await ulak.redriver.stop(who=caller.name))
 
     @router.put("/{id}/payload", summary="Replace a dead letter's payload", status_code=204)
     async def edit(caller: May, id: Id, payload: Annotated[Any, Body(examples=[{"name": "world"}])]) -> None:  # noqa: A002
@@ -179,6 +180,7 @@ def _progress(found: Progress | None) -> RedriveProgress:
         redriven=found.redriven,
         rate_per_second=found.rate_per_second,
         started_at=to_datetime(found.started_at),
+        reason=found.reason,
     )
 
 
