@@ -1,6 +1,7 @@
 """librdkafka's mock cluster in a process of its own: real protocol, no Java. Brokers go down and up on command.
 
-Run as a program it prints its brokers, then obeys lines: `down 1`, `up 1`, `topic name parts`, `fail key error times`.
+Run as a program it prints its brokers, then obeys lines: `down 1`, `up 1`, `topic name parts`, `fail key error times`,
+`refuse topic error` (0: it is well again).
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ def serve() -> None:
         "down": lambda broker: library.rd_kafka_mock_broker_set_down(cluster, int(broker)),
         "up": lambda broker: library.rd_kafka_mock_broker_set_up(cluster, int(broker)),
         "topic": lambda name, parts: library.rd_kafka_mock_topic_create(cluster, name.encode(), int(parts), 1),
+        "refuse": lambda name, error: library.rd_kafka_mock_topic_set_error(cluster, name.encode(), int(error)),
         "fail": lambda key, error, times: library.rd_kafka_mock_push_request_errors(
             cluster, int(key), ctypes.c_size_t(int(times)), *[int(error)] * int(times)
         ),

@@ -123,10 +123,70 @@ async def test_a_batch_that_a_function_fails_to_take_is_given_again(address, bus
     assert listener.values == [{"n": 1}]
 
 
+async def test_a_topic_whose_messages_nobody_takes_holds_up_no_other(address, bus, topic, listener):
+    other = Listener()
+    listener.failures = [ZeroDivisionError()] * 1000
+    ulak = build(address, bus)
+    ulak.bus.listen(topic("bad"), listener.take)
+    ulak.bus.listen(topic("good"), other.take)
+    async with ulak:
+        for number in range(3):
+            await ulak.bus.publish(topic("bad"), {"n": number}, key="k")
+            await ulak.bus.publish(topic("good"), {"n": number}, key="k")
+        await until(lambda: len(other.records) >= 3)
+        assert listener.records == []
+        listener.failures = []
+        await until(lambda: len(listener.records) >= 3)
+    assert [value["n"] for value in other.values] == [0, 1, 2]
+    assert [value["n"] for value in listener.values] == [0, 1, 2]
+
+
+async def test_what_a_topic_did_not_take_is_sent_by_the_next_process(address, topic, listener):
+    async def fail(batch):
+        raise ZeroDivisionError
+
+    first = build(address, {"kind": "local"})
+    first.bus.listen(topic("t"), fail)
+    async with first:
+        await first.bus.publish(topic("t"), {"n": 1})
+        await until(lambda: any(topic("t") in reason for reason in first.bus.reasons()))
+        await first.bus.publish(topic("t"), {"n": 2})
+    second = build(address, {"kind": "local"})
+    second.bus.listen(topic("t"), listener.take)
+    async with second:
+        await second.bus.publish(topic("t"), {"n": 3})
+        await until(lambda: len(listener.records) >= 3)
+    assert [value["n"] for value in listener.values] == [1, 2, 3]
+
+
+async def test_at_the_bound_of_what_waits_the_relay_stands_still_and_says_so(address, topic, listener, monkeypatch):
+    monkeypatch.setattr("ulak.buses.resender.MAX_WAITING", 2)
+    healthy = Listener()
+    listener.failures = [ZeroDivisionError()] * 1000
+    ulak = build(address, {"kind": "local"})
+    ulak.bus.listen(topic("bad"), listener.take)
+    ulak.bus.listen(topic("good"), healthy.take)
+    async with ulak:
+        for number in range(2):
+            await ulak.bus.publish(topic("bad"), {"n": number})
+        await until(lambda: any("2 wait" in reason for reason in ulak.bus.reasons()))
+        await ulak.bus.publish(topic("good"), {"n": 2})
+        await until(lambda: any("bound" in reason for reason in ulak.bus.reasons()))
+        assert healthy.records == []
+        listener.failures = []
+        await until(lambda: len(healthy.records) == 1 and len(listener.records) == 2)
+
+
 async def test_a_message_that_is_too_large_is_refused_where_it_is_published(address, topic):
     async with build(address, {"kind": "local"}) as ulak:
         with pytest.raises(Invalid, match="262144"):
             await ulak.bus.publish(topic("t"), "x" * 300_000)
+
+
+async def test_a_name_that_no_topic_can_have_is_refused_where_it_is_published():
+    async with build("memory:", {"kind": "local"}) as ulak:
+        with pytest.raises(Invalid, match="topic"):
+            await ulak.bus.publish("what is this", {"n": 1})
 
 
 async def test_one_function_takes_a_topic_and_says_so_before_the_start(address, bus, topic, listener):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from tests.buses.conftest import build, until
 from tests.buses.mock_cluster import MockCluster
@@ -21,6 +22,7 @@ from ulak.errors import Refused
 from ulak.settings.bus import Kafka
 
 OFFSET_COMMIT, REBALANCE_IN_PROGRESS = 8, 27
+UNKNOWN_TOPIC, TOPIC_AUTHORIZATION_FAILED = 3, 29
 CHILD = Path(__file__).with_name("child.py")
 
 
@@ -58,6 +60,26 @@ async def read(servers, topic, number):
         return found
     finally:
         await consumer.stop()
+
+
+def numbers(found):
+    return [json.loads(one.value)["n"] for one in found]
+
+
+def waiting(ulak):
+    """What is kept for topics that do not take it, as /metrics tells."""
+    return {
+        point.labels["topic"]: point.value for point in ulak.bus.gauges() if point.name == "ulak_bus_messages_waiting"
+    }
+
+
+def limit_messages(servers, topic, size):
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    resource.add_incremental_config(
+        ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    )
+    [altered] = AdminClient({"bootstrap.servers": ",".join(servers)}).incremental_alter_configs([resource]).values()
+    altered.result(10)
 
 
 async def ask(servers, topic, bodies):
@@ -101,16 +123,70 @@ async def test_brokers_that_go_away_and_come_back_lose_nothing(servers, brokers,
     assert [json.loads(one.value)["n"] for one in found] == list(range(6))
 
 
-async def test_a_message_that_no_broker_takes_is_told_and_the_rest_goes_on(servers, kafka, topic, monkeypatch):
+@pytest.mark.parametrize("error", [UNKNOWN_TOPIC, TOPIC_AUTHORIZATION_FAILED])
+async def test_a_topic_that_refuses_holds_up_no_other_and_gets_all_in_order_when_it_is_well(
+    servers, mock, kafka, topic, error
+):
+    bad, good = topic("bad"), topic("good")
+    mock.tell(f"refuse {bad} {error}")
+    async with build("memory:", kafka) as ulak:
+        for number in range(5):
+            await ulak.bus.publish(bad, {"n": number}, key="k")
+            await ulak.bus.publish(good, {"n": number}, key="k")
+        assert numbers(await read(servers, good, 5)) == list(range(5))
+        await until(lambda: waiting(ulak) == {bad: 5})
+        assert any(bad in reason for reason in ulak.bus.reasons())  # which /readyz tells
+        await ulak.bus.publish(bad, {"n": 5}, key="k")
+        await until(lambda: waiting(ulak) == {bad: 6})
+        mock.tell(f"refuse {bad} 0")
+        assert numbers(await read(servers, bad, 6)) == list(range(6))
+        await until(lambda: waiting(ulak) == {} and list(ulak.bus.reasons()) == [])
+        await ulak.bus.publish(bad, {"n": 6}, key="k")
+        assert numbers(await read(servers, bad, 7)) == list(range(7))
+
+
+async def test_a_message_that_is_too_large_holds_up_its_topic_alone_and_is_kept(servers, kafka, topic, monkeypatch):
     monkeypatch.setattr("ulak.buses.kafka.client_config", lambda one: {**client_config(one), "message.max.bytes": 2000})
     async with build("memory:", kafka) as ulak:
-        await ulak.bus.publish(topic("t"), "x" * 5000)
-        await ulak.bus.publish(topic("t"), {"n": 1})
-        [found] = await read(servers, topic("t"), 1)
-        await until(lambda: ulak.bus._relay.sent >= 1)  # requests of other tests are answered too
-        names = [event.name for event in await ulak.jobs.events(0)]
-    assert json.loads(found.value) == {"n": 1}
-    assert "bus.message.refused" in names
+        await ulak.bus.publish(topic("t"), {"n": 0}, key="k")
+        await ulak.bus.publish(topic("t"), {"n": 1, "much": "x" * 5000}, key="k")
+        await ulak.bus.publish(topic("t"), {"n": 2}, key="k")
+        await ulak.bus.publish(topic("other"), {"n": 3}, key="k")
+        assert numbers(await read(servers, topic("other"), 1)) == [3]
+        await until(lambda: waiting(ulak) == {topic("t"): 2})
+        assert numbers(await read(servers, topic("t"), 1)) == [0]
+        ulak.bus._bus._resender._config["message.max.bytes"] = 100_000
+        assert numbers(await read(servers, topic("t"), 3)) == [0, 1, 2]
+        await until(lambda: waiting(ulak) == {})
+
+
+async def test_a_limit_of_the_brokers_that_is_raised_lets_the_message_go(servers, brokers, kafka, topic):
+    if isinstance(brokers, MockCluster):
+        pytest.skip("the mock cluster's topics have no settings")
+    limit_messages(servers, topic("t"), 1000)
+    async with build("memory:", kafka) as ulak:
+        for number, size in enumerate([10, 5000, 10]):
+            await ulak.bus.publish(topic("t"), {"n": number, "much": "x" * size}, key="k")
+        await ulak.bus.publish(topic("other"), {"n": 3}, key="k")
+        assert numbers(await read(servers, topic("other"), 1)) == [3]
+        await until(lambda: waiting(ulak) == {topic("t"): 2})
+        limit_messages(servers, topic("t"), 100_000)
+        assert numbers(await read(servers, topic("t"), 3)) == [0, 1, 2]
+        await until(lambda: waiting(ulak) == {})
+
+
+async def test_many_that_waited_go_out_in_order_while_new_ones_come(servers, mock, kafka, topic):
+    bad = topic("bad")
+    mock.tell(f"refuse {bad} {UNKNOWN_TOPIC}")
+    async with build("memory:", kafka) as ulak:
+        for number in range(300):
+            await ulak.bus.publish(bad, {"n": number}, key="k")
+        await until(lambda: waiting(ulak) == {bad: 300})
+        mock.tell(f"refuse {bad} 0")
+        for number in range(300, 600):
+            await ulak.bus.publish(bad, {"n": number}, key="k")
+        assert numbers(await read(servers, bad, 600)) == list(range(600))
+        await until(lambda: waiting(ulak) == {})
 
 
 async def test_a_commit_that_a_rebalance_refuses_is_no_error(servers, mock, kafka, topic):

@@ -13,7 +13,7 @@ from ulak.buses.producer import KafkaProducer
 from ulak.errors import Misconfigured
 from ulak.secrets import reveal
 from ulak.settings.bus import Kafka
-from ulak.spine.bus import BusMessage, Take, Undeliverable
+from ulak.spine.bus import BusMessage, Take, Undelivered
 
 log = structlog.get_logger("ulak.bus")
 
@@ -28,11 +28,16 @@ class KafkaBus:
         self._config = client_config(section)
         self._group = section.group
         self._producer = KafkaProducer(self._config)
+        self._resender = KafkaProducer(self._config)
         self._consumers: set[KafkaConsumer] = set()
         self._closed = asyncio.Event()
 
-    async def produce(self, messages: Sequence[BusMessage]) -> list[Undeliverable]:
+    async def produce(self, messages: Sequence[BusMessage]) -> list[Undelivered]:
         return await self._producer.send(messages)
+
+    async def resend(self, messages: Sequence[BusMessage]) -> list[Undelivered]:
+        """By a client of its own: a topic that is not there takes seconds to say so."""
+        return await self._resender.send(messages)
 
     async def consume(self, takes: Mapping[str, Take]) -> None:
         """A consumer that a fatal error ends is followed by another."""
@@ -54,6 +59,7 @@ class KafkaBus:
         self._closed.set()
         await asyncio.gather(*(consumer.stop() for consumer in list(self._consumers)))
         await self._producer.close()
+        await self._resender.close()
 
 
 def client_config(section: Kafka) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 
 from ulak.errors import Unavailable
-from ulak.spine.bus import BusMessage, BusRecord, Take, Undeliverable
+from ulak.spine.bus import BusMessage, BusRecord, Take, Undelivered
 
 
 class LocalBus:
@@ -19,19 +19,26 @@ class LocalBus:
         self._offsets: defaultdict[str, count[int]] = defaultdict(count)
         self._closed = asyncio.Event()
 
-    async def produce(self, messages: Sequence[BusMessage]) -> list[Undeliverable]:
+    async def produce(self, messages: Sequence[BusMessage]) -> list[Undelivered]:
         """Hand over at once. What nobody listens to stays in the event log, where it can be read."""
-        batches: defaultdict[str, list[BusRecord]] = defaultdict(list)
+        batches: defaultdict[str, list[BusMessage]] = defaultdict(list)
         for one in messages:
             if one.topic in self._takers:
-                record = BusRecord(one.topic, 0, next(self._offsets[one.topic]), one.key, one.value)
-                batches[one.topic].append(record)
+                batches[one.topic].append(one)
+        refused = []
         for topic, batch in batches.items():
-            await self._hand_over(self._takers[topic], batch)
-        return []
+            cause = await self._hand_over(self._takers[topic], [self._record(one) for one in batch])
+            if cause is not None:
+                refused += [Undelivered(one, cause) for one in batch]
+        return refused
 
-    async def _hand_over(self, take: Take, batch: Sequence[BusRecord]) -> None:
-        """A take that waits for a free place does not hold up the end of this process."""
+    resend = produce
+
+    def _record(self, one: BusMessage) -> BusRecord:
+        return BusRecord(one.topic, 0, next(self._offsets[one.topic]), one.key, one.value)
+
+    async def _hand_over(self, take: Take, batch: Sequence[BusRecord]) -> str | None:
+        """Why it was not taken. A take that waits for a free place does not hold up the end of this process."""
         taking = asyncio.ensure_future(take(batch))
         closing = asyncio.ensure_future(self._closed.wait())
         try:
@@ -41,8 +48,8 @@ class LocalBus:
         if not taking.done():
             taking.cancel()
             raise Unavailable("this process stops; the messages are handed over by the next one")
-        if (error := taking.exception()) is not None:
-            raise Unavailable(f"{batch[0].topic} was not taken ({type(error).__name__}: {error})") from error
+        error = taking.exception()
+        return None if error is None else f"{type(error).__name__}: {error}"
 
     async def consume(self, takes: Mapping[str, Take]) -> None:
         self._takers.update(takes)

@@ -7,17 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ulak.errors import Misconfigured, Unavailable
-from ulak.spine.bus import BusMessage, Undeliverable
+from ulak.spine.bus import BusMessage, Undelivered
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer
 
-FLUSH_SECONDS = 8.0  # less than the relay's lease: who has lost that must not have a page under way
+# Together less than the relay's lease: a process that has lost it must not have a page under way.
+FLUSH_SECONDS = 6.0
+LOOK_SECONDS = 2.0
+_UNKNOWN_MILLIS = 3000  # so long a topic may be unknown: it may just have been made
 _ROOM_SECONDS = 0.1
 
 
 class KafkaProducer:
-    """One batch at a time, as a whole. After one that failed the client is made anew."""
+    """One page at a time. After one that was not taken as a whole the client is made anew."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = {
@@ -26,11 +29,12 @@ class KafkaProducer:
             "acks": "all",
             "linger.ms": 5,
             "delivery.timeout.ms": round(FLUSH_SECONDS * 1000),
+            "topic.metadata.propagation.max.ms": _UNKNOWN_MILLIS,
         }
         self._client: Producer | None = _client(self._config)  # now: what the library refuses is told at the start
         self._busy = asyncio.Lock()
 
-    async def send(self, messages: Sequence[BusMessage]) -> list[Undeliverable]:
+    async def send(self, messages: Sequence[BusMessage]) -> list[Undelivered]:
         async with self._busy:
             return await asyncio.to_thread(self._send, messages)
 
@@ -38,58 +42,115 @@ class KafkaProducer:
         """Everything was flushed by whoever sent it."""
         self._client = None
 
-    def _send(self, messages: Sequence[BusMessage]) -> list[Undeliverable]:
-        client = self._open()
-        errors: dict[int, KafkaError | None] = {}
-        for index, one in enumerate(messages):
-            self._hand_over(client, one, index, errors)
-        client.flush(FLUSH_SECONDS)
+    def _send(self, messages: Sequence[BusMessage]) -> list[Undelivered]:
+        if self._client is None:
+            self._client = _client(self._config)
+        page = _Page(self._client, messages)
+        page.hand_over()
+        if not page.failed:
+            return []
         try:
-            if len(errors) < len(messages):
-                raise Unavailable(f"Kafka has not acknowledged {len(messages) - len(errors)} messages in time")
-            return self._judge(messages, {index: error for index, error in errors.items() if error is not None})
-        except Unavailable:
-            self._drop(client)
-            raise
-
-    def _hand_over(self, client: Producer, one: BusMessage, index: int, errors: dict[int, KafkaError | None]) -> None:
-        from confluent_kafka import KafkaException
-
-        def told(error: KafkaError | None, _: Any) -> None:
-            errors[index] = error
-
-        while True:
-            try:
-                client.produce(one.topic, value=one.value, key=one.key, headers=list(one.headers), on_delivery=told)
-                client.poll(0)
-                return
-            except BufferError:  # its queue is full; what is on its way makes room
-                client.poll(_ROOM_SECONDS)
-            except KafkaException as error:  # told at once: it is too large, or the client is broken
-                errors[index] = error.args[0]
-                return
-
-    def _judge(self, messages: Sequence[BusMessage], failed: Mapping[int, Any]) -> list[Undeliverable]:
-        from confluent_kafka import KafkaError
-
-        never = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.TOPIC_EXCEPTION}
-        refused = []
-        for index, error in failed.items():
-            if error.code() not in never:
-                raise Unavailable(f"Kafka did not take a message for {messages[index].topic}: {error.str()}")
-            refused.append(Undeliverable(messages[index], error.str()))
-        return refused
+            return page.refused()
+        finally:
+            self._drop(self._client)
 
     def _drop(self, client: Producer) -> None:
-        """The whole page is sent again, by us or by another process: nothing of it may leave later, out of order."""
+        """What was not taken is sent again, by us or by another process: nothing of it may leave later."""
         client.purge()
         client.poll(0)
         self._client = None
 
-    def _open(self) -> Producer:
-        if self._client is None:
-            self._client = _client(self._config)
-        return self._client
+
+class _Page:
+    """What became of each message. A topic that has said no gets no more of the page."""
+
+    def __init__(self, client: Producer, messages: Sequence[BusMessage]) -> None:
+        self._client = client
+        self._messages = messages
+        self._open = set(range(len(messages)))
+        self.failed: dict[str, tuple[int, KafkaError | None]] = {}  # the first of a topic, and why: None is silence
+
+    def hand_over(self) -> None:
+        for index, one in enumerate(self._messages):
+            if one.topic not in self.failed:
+                self._produce(index, one)
+        self._client.flush(FLUSH_SECONDS)
+        for index in self._open:
+            self._fail(index, None)
+
+    def _produce(self, index: int, one: BusMessage) -> None:
+        from confluent_kafka import KafkaException
+
+        def told(error: KafkaError | None, _: Any) -> None:
+            self._open.discard(index)
+            if error is not None:
+                self._fail(index, error)
+
+        while True:
+            try:
+                self._client.produce(
+                    one.topic, value=one.value, key=one.key, headers=list(one.headers), on_delivery=told
+                )
+                self._client.poll(0)
+                return
+            except BufferError:  # its queue is full; what is on its way makes room
+                self._client.poll(_ROOM_SECONDS)
+            except KafkaException as error:  # told at once: it is too large, or the client is broken
+                told(error.args[0], None)
+                return
+
+    def _fail(self, index: int, error: KafkaError | None) -> None:
+        topic = self._messages[index].topic
+        if topic not in self.failed or index < self.failed[topic][0]:
+            self.failed[topic] = index, error
+
+    def refused(self) -> list[Undelivered]:
+        """What its topic did not take; Unavailable when it is not the topics that failed, but the cluster."""
+        causes = {topic: self._cause(topic, error) for topic, (_, error) in self.failed.items()}
+        return [
+            Undelivered(one, causes[one.topic])
+            for index, one in enumerate(self._messages)
+            if one.topic in causes and index >= self.failed[one.topic][0]
+        ]
+
+    def _cause(self, topic: str, error: KafkaError | None) -> str:
+        if error is not None and error.code() in _of_the_topic():
+            return str(error.str())
+        if _is_silence(error) and self._answers():
+            return "it was not acknowledged in time"
+        raise Unavailable(f"Kafka did not take a message for {topic}: {'no answer' if error is None else error.str()}")
+
+    def _answers(self) -> bool:
+        """Whether the cluster is there: then it is the topic that has no leader, or too few replicas."""
+        from confluent_kafka import KafkaException
+
+        try:
+            self._client.list_topics(timeout=LOOK_SECONDS)
+        except KafkaException:
+            return False
+        return True
+
+
+def _of_the_topic() -> set[int]:
+    from confluent_kafka import KafkaError
+
+    return {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - the library's own spelling
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.POLICY_VIOLATION,
+    }
+
+
+def _is_silence(error: KafkaError | None) -> bool:
+    from confluent_kafka import KafkaError
+
+    return error is None or error.code() == KafkaError._MSG_TIMED_OUT  # noqa: SLF001
 
 
 def _client(config: Mapping[str, Any]) -> Producer:

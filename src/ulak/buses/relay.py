@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from typing import NamedTuple
 
 import structlog
 
 from ulak.backoff import Backoff
-from ulak.buses import lease
+from ulak.buses import lease, waiting
+from ulak.buses.resender import MAX_WAITING, Resender
 from ulak.buses.route import EventRouter
 from ulak.errors import Unavailable
-from ulak.masking import mask_text
-from ulak.spine.bus import BusMessage, MessageBus, Undeliverable
+from ulak.spine.bus import BusMessage, MessageBus
 from ulak.spine.loops.tail import Tail, TailPage
 from ulak.spine.store import Store, Tx
 from ulak.spine.units import followers
@@ -23,11 +24,13 @@ log = structlog.get_logger("ulak.bus")
 ELECTION_SECONDS = 1.0
 IDLE_SECONDS = 3.0  # so often a cursor that only passed others' events is kept, and the lease renewed
 FOLLOWER = "bus"
-REFUSED = "bus.message.refused"
 
 
 class BusRelay:
-    """One per store. At least once: a crash between the bus's yes and our commit sends that page again."""
+    """One per store. At least once: a crash between the bus's yes and our commit sends that page again.
+
+    Messages that their topic does not take are kept aside, and with them all that follow in the same topic.
+    """
 
     def __init__(self, bus: MessageBus, store: Store, tail: Tail, router: EventRouter) -> None:
         self._bus = bus
@@ -38,9 +41,14 @@ class BusRelay:
         self._backoff = Backoff(0.2, 2.0, 10.0)
         self._kept_at = 0.0
         self.position = 0
-        self.sent = 0
+        self.resender = Resender(bus, store)
+        self._sent = 0
         self.leads = False
         self.trouble: str | None = None
+
+    @property
+    def sent(self) -> int:
+        return self._sent + self.resender.sent
 
     def stop(self) -> None:
         self._stopping.set()
@@ -48,15 +56,24 @@ class BusRelay:
     async def run(self) -> None:
         while not self._stopping.is_set():
             try:
-                start = await self._store.write(_lead, self._store.owner)
-                self.leads = start is not None
-                if start is not None:
-                    await self._follow(start)
+                found = await self._store.write(_lead, self._store.owner)
+                self.leads = found is not None
+                if found is not None:
+                    await self._relay(*found)
             except Unavailable as error:
                 log.warning("bus_relay_waits", error=str(error))
             await self._pause(ELECTION_SECONDS)
         if self.leads:
             await self._store.write(lease.drop, self._store.owner)
+
+    async def _relay(self, start: int, waiting: Mapping[str, int]) -> None:
+        self.resender.begin(waiting)
+        resending = asyncio.create_task(self.resender.run(), name="ulak-bus-resender")
+        try:
+            await self._follow(start)
+        finally:
+            self.resender.stop()
+            await resending
 
     async def _follow(self, start: int) -> None:
         self.position, self._kept_at = start, self._store.clock.monotonic()
@@ -70,24 +87,25 @@ class BusRelay:
     async def _pass_on(self, page: TailPage) -> bool:
         """Whether this process goes on: the page is out and the cursor behind it, and the lease is still ours."""
         messages = self._router.messages(page.events)
-        refused = await self._produce(messages) if messages else []
-        if refused is None:
+        kept = await self._produce(messages) if messages else _NOTHING
+        if kept is None:
             return False
         now = self._store.clock.monotonic()
         if not messages and now - self._kept_at < IDLE_SECONDS:
             return True
-        self.leads = await self._store.write(_advance, self._store.owner, page.cursor, refused)
+        self.leads = await self._store.write(_advance, self._store.owner, page.cursor, kept.messages)
         if self.leads:
             self.position, self._kept_at = page.cursor, now
-            self.sent += len(messages) - len(refused)
+            self._sent += len(messages) - len(kept.messages)
+            self.resender.add(*kept)
         return self.leads
 
-    async def _produce(self, messages: Sequence[BusMessage]) -> list[Undeliverable] | None:
-        """Until the bus has them. None when the lease is lost or this process stops first."""
+    async def _produce(self, messages: Sequence[BusMessage]) -> _Kept | None:
+        """Until the bus has them, or they can be kept. None when the lease is lost or this process stops first."""
         attempt = 0
         while not self._stopping.is_set():
             try:
-                refused = await self._bus.produce(messages)
+                kept = await self._try(messages)
             except Unavailable as error:
                 self._say(str(error))
                 attempt += 1
@@ -96,8 +114,17 @@ class BusRelay:
                     return None
             else:
                 self._say(None)
-                return refused
+                return kept
         return None
+
+    async def _try(self, messages: Sequence[BusMessage]) -> _Kept:
+        if self.resender.is_full:
+            raise Unavailable(f"{MAX_WAITING:,} messages wait for topics that do not take them, which is the bound")
+        behind = [one for one in messages if self.resender.has(one.topic)]
+        free = [one for one in messages if not self.resender.has(one.topic)]
+        refused = await self._bus.produce(free) if free else []
+        troubles = {one.message.topic: one.cause for one in reversed(refused)}
+        return _Kept([*behind, *(one.message for one in refused)], troubles)
 
     def _say(self, trouble: str | None) -> None:
         if trouble is not None and self.trouble is None:
@@ -110,15 +137,24 @@ class BusRelay:
         await self._store.clock.wait(self._stopping, seconds)
 
 
-def _lead(tx: Tx, owner: int) -> int | None:
-    """The cursor, if this process may relay; None while another one does."""
-    return followers.register(tx, FOLLOWER) if lease.hold(tx, owner) else None
+class _Kept(NamedTuple):
+    """Messages that wait for their topics, and of the topics that are new among them why."""
+
+    messages: Sequence[BusMessage]
+    troubles: Mapping[str, str]
 
 
-def _advance(tx: Tx, owner: int, position: int, refused: Sequence[Undeliverable]) -> bool:
+_NOTHING = _Kept((), {})
+
+
+def _lead(tx: Tx, owner: int) -> tuple[int, dict[str, int]] | None:
+    """The cursor and what waits, if this process may relay; None while another one does."""
+    return (followers.register(tx, FOLLOWER), waiting.count(tx)) if lease.hold(tx, owner) else None
+
+
+def _advance(tx: Tx, owner: int, position: int, kept: Sequence[BusMessage]) -> bool:
     if not lease.hold(tx, owner):
         return False
-    for one in refused:
-        tx.emit(REFUSED, 0, one.message.topic, mask_text(one.cause)[:200])
+    waiting.keep(tx, position, kept)
     followers.advance(tx, FOLLOWER, position)
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -11,7 +12,7 @@ from typing import Any
 from ulak import codec
 from ulak.errors import Invalid
 from ulak.masking import mask_text, mask_value
-from ulak.settings.bus import Route
+from ulak.settings.bus import TOPIC, Route
 from ulak.spine.bus import BusMessage, BusRecord
 from ulak.spine.event import EventRecord
 from ulak.spine.store import Tx
@@ -20,11 +21,14 @@ PUBLISHED = "bus.message"
 # Their data is a message already: topic, key and value.
 READY_MADE = frozenset({PUBLISHED, "actions.message"})
 MAX_MESSAGE_BYTES = 262_144
+_TOPIC = re.compile(TOPIC)
 _CLOUDEVENTS = (("content-type", b"application/cloudevents+json; charset=UTF-8"),)
 
 
 def publish(tx: Tx, topic: str, value: Any, key: str | None = None) -> None:
     """A message in the caller's own transaction: it goes out if that commits, and only then."""
+    if not _TOPIC.fullmatch(topic):
+        raise Invalid(f"{topic!r:.100} can't be a topic; its name has 1 to 249 letters, digits, dots, dashes and _")
     data: dict[str, Any] = {"topic": topic, "key": key}
     if isinstance(value, bytes):
         data["base64"] = base64.b64encode(value).decode()

@@ -25,6 +25,7 @@ GAUGES = {
     "ulak_bus_relay_leads": "1 in the process that runs the store's one relay.",
     "ulak_bus_messages_sent": "Messages that this process has put on the bus since its start.",
     "ulak_bus_requests_taken": "Requests that this process has taken from the bus since its start, by topic.",
+    "ulak_bus_messages_waiting": "Messages that are kept because their topic does not take them, by topic.",
     "ulak_bus_unreadable": "Messages that could not be read and were kept, by topic, since the start.",
 }
 
@@ -105,15 +106,21 @@ class BusRunner:
             return
         yield GaugePoint("ulak_bus_relay_leads", GAUGES["ulak_bus_relay_leads"], {}, float(relay.leads))
         yield GaugePoint("ulak_bus_messages_sent", GAUGES["ulak_bus_messages_sent"], {}, relay.sent)
+        for topic, number in relay.resender.counts():
+            yield GaugePoint("ulak_bus_messages_waiting", GAUGES["ulak_bus_messages_waiting"], {"topic": topic}, number)
         for topic, intake in self._intakes.items():
             labels = {"topic": topic}
             yield GaugePoint("ulak_bus_requests_taken", GAUGES["ulak_bus_requests_taken"], labels, intake.taken)
             yield GaugePoint("ulak_bus_unreadable", GAUGES["ulak_bus_unreadable"], labels, intake.unreadable)
 
     def reasons(self) -> Iterable[str]:
-        """What /readyz says while the bus is out of reach: work goes on, and messages wait."""
-        if self._relay is not None and self._relay.trouble is not None:
+        """What /readyz says while the bus or a topic is out of reach: work goes on, and messages wait."""
+        if self._relay is None:
+            return
+        if self._relay.trouble is not None:
             yield f"bus: {self._relay.trouble}"
+        for reason in self._relay.resender.reasons():
+            yield f"bus: {reason}"
 
 
 def _tell(task: asyncio.Task[None]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
+from ulak.settings.bus import TOPIC
 from ulak.settings.section import Section
 
-_TOPIC = r"^[A-Za-z0-9._-]{1,249}$"
 _HOURS = r"^(([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d)?$"
 
 
@@ -86,7 +86,7 @@ class Actions(Section):
         30, gt=0, le=3650, description="How long a repeated evaluation_key is the first run; runs are kept as long."
     )
     downlink_topic: str = Field(
-        "cinga.downlink.requested", pattern=_TOPIC, description="Where downlink steps are handed over."
+        "cinga.downlink.requested", pattern=TOPIC, description="Where downlink steps are handed over."
     )
     receipt_events: bool = Field(
         False, description="Write action.delivery.updated.v1 on cinga.action.receipts when a receipt comes."

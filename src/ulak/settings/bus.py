@@ -12,14 +12,14 @@ from ulak.settings.channels import split_list
 from ulak.settings.section import Section
 
 _SERVER = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
-_TOPIC = r"^[A-Za-z0-9._-]{1,249}$"
+TOPIC = r"^[A-Za-z0-9._-]{1,249}$"
 
 
 class Route(Section):
     """Which events go to which topic: `[[bus.route]]`, as often as needed."""
 
     event: str = Field(min_length=1, max_length=200, description="Name of an event; `*` stands for any part of it.")
-    topic: str = Field(pattern=_TOPIC, description="Topic that they go to.")
+    topic: str = Field(pattern=TOPIC, description="Topic that they go to.")
     key: str = Field("job", pattern=r"^(job|kind|name|data\.[A-Za-z0-9_]+)$", description="What keeps its order there.")
     cloudevents: bool = Field(False, description="As CloudEvents 1.0 (structured JSON).")
 

@@ -25,8 +25,8 @@ class BusRecord(NamedTuple):
     value: bytes
 
 
-class Undeliverable(NamedTuple):
-    """A message that the bus will never take, and why."""
+class Undelivered(NamedTuple):
+    """A message that its topic did not take, and why."""
 
     message: BusMessage
     cause: str
@@ -41,8 +41,13 @@ class MessageBus(Protocol):
 
     name: str
 
-    async def produce(self, messages: Sequence[BusMessage]) -> list[Undeliverable]:
-        """Return when all are safe with the bus, but for those that it never takes; Unavailable when one may not be."""
+    async def produce(self, messages: Sequence[BusMessage]) -> list[Undelivered]:
+        """Return when all are safe with the bus, but for those of a topic that takes no more: from the first that it
+        did not take on, in their order. Unavailable when the bus is out of reach.
+        """
+
+    async def resend(self, messages: Sequence[BusMessage]) -> list[Undelivered]:
+        """The same for messages that were not taken; `produce` does not wait for it."""
 
     async def consume(self, takes: Mapping[str, Take]) -> None:
         """Hand each topic's batches over, one after the other, until `close`; what fails is handed over again."""

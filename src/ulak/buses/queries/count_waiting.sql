@@ -1,0 +1,1 @@
+SELECT topic, count(*) FROM buses_waiting GROUP BY topic

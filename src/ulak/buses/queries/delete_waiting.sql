@@ -1,0 +1,1 @@
+DELETE FROM buses_waiting WHERE topic = :topic AND (page, place) <= (:page, :place)

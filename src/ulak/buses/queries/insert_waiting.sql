@@ -1,0 +1,2 @@
+INSERT INTO buses_waiting (topic, page, place, message)
+VALUES :rows

@@ -1,0 +1,1 @@
+SELECT page, place, message FROM buses_waiting WHERE topic = :topic ORDER BY page, place LIMIT :n

@@ -1,0 +1,183 @@
+"""Sends what a topic did not take: its oldest message as a trial, and the others when that is taken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import structlog
+
+from ulak.backoff import Backoff
+from ulak.buses import lease, waiting
+from ulak.buses.waiting import Waiting
+from ulak.errors import Unavailable
+from ulak.masking import mask_text
+from ulak.spine.bus import BusMessage, MessageBus, Undelivered
+from ulak.spine.store import Store, Tx
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+log = structlog.get_logger("ulak.bus")
+
+MAX_WAITING = 100_000  # beyond it the relay stands still, and messages wait in the event log
+MAX_TOPICS = 20  # of one round
+MAX_AT_ONCE = 256  # of one topic and round
+AGAIN_SECONDS = 1.0
+NAMED = 5  # so many topics are named in a list of reasons
+LONG_SECONDS = 3600.0  # nothing waits; a message that does so wakes it
+
+
+class Resender:
+    """Beside the relay, in the process that leads. A topic has messages here or none that the relay may send."""
+
+    def __init__(self, bus: MessageBus, store: Store) -> None:
+        self._bus = bus
+        self._store = store
+        self._backoff = Backoff(0.5, 2.0, 10.0)
+        self._waiting: Counter[str] = Counter()
+        self._at_once: dict[str, int] = {}
+        self._failures: Counter[str] = Counter()
+        self._due: dict[str, float] = {}
+        self._causes: dict[str, str] = {}
+        self._news = asyncio.Event()
+        self._stopping = False
+        self.sent = 0
+
+    # What the relay says and asks
+
+    def begin(self, counts: Mapping[str, int]) -> None:
+        """This process leads from now on."""
+        self._waiting = Counter(counts)
+        self._stopping = False
+        for state in (self._at_once, self._failures, self._due, self._causes):
+            state.clear()
+
+    def has(self, topic: str) -> bool:
+        return topic in self._waiting
+
+    @property
+    def is_full(self) -> bool:
+        return self._waiting.total() >= MAX_WAITING
+
+    def add(self, kept: Sequence[BusMessage], troubles: Mapping[str, str]) -> None:
+        """These are kept now, and this is why the topics that are new did not take them."""
+        self._change(Counter(one.topic for one in kept))
+        for topic, cause in troubles.items():
+            self._put_off(topic, cause)
+        self._news.set()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._news.set()
+
+    async def run(self) -> None:
+        """Until `stop`, or until another process leads."""
+        while not self._stopping:
+            self._news.clear()
+            due = self._find_due()
+            if not due:
+                await self._store.clock.wait(self._news, self._seconds_to_the_next())
+            elif not await self._send(due):
+                return
+
+    # Sending
+
+    async def _send(self, topics: Sequence[str]) -> bool:
+        """One round; False when another process leads."""
+        sizes = {topic: self._at_once.get(topic, 1) for topic in topics}
+        found = await self._write(_read, sizes)
+        if found is None:
+            return False
+        try:
+            refused = await self._bus.resend([one.message for rows in found.values() for one in rows])
+        except Unavailable as error:
+            for topic in topics:
+                self._put_off(topic, str(error))
+            return True
+        taken = {topic: rows[: len(rows) - _number(refused, topic)] for topic, rows in found.items()}
+        if not await self._write(_drop, [rows[-1] for rows in taken.values() if rows]):
+            return False
+        self._note(taken, {one.message.topic: one.cause for one in reversed(refused)})
+        return True
+
+    async def _write(self, unit: Callable[[Tx, int, A], R], given: A) -> R:
+        """Until the store has done it: what was sent must be dropped."""
+        while True:
+            try:
+                return await self._store.write(unit, self._store.owner, given)
+            except Unavailable as error:
+                if self._stopping:
+                    raise
+                log.warning("bus_resender_waits", error=str(error))
+                self._news.clear()
+                await self._store.clock.wait(self._news, AGAIN_SECONDS)
+
+    def _note(self, taken: Mapping[str, Sequence[Waiting]], troubles: Mapping[str, str]) -> None:
+        """A topic that took all goes on with twice as many; one that did not is tried again with a single one."""
+        for topic, rows in taken.items():
+            self.sent += len(rows)
+            if topic not in troubles:
+                self._at_once[topic] = min(2 * self._at_once.get(topic, 1), MAX_AT_ONCE)
+                for state in (self._failures, self._due, self._causes):
+                    state.pop(topic, None)
+            elif self._at_once.pop(topic, 1) == 1:  # several at once may be too large together
+                self._put_off(topic, troubles[topic])
+        self._change(Counter({topic: -len(rows) for topic, rows in taken.items()}))
+
+    def _change(self, numbers: Counter[str]) -> None:
+        """Both sides change the counts when they have committed, so that one may be below 0 for a moment."""
+        for topic, number in numbers.items():
+            self._waiting[topic] += number
+            if not self._waiting[topic]:
+                del self._waiting[topic]
+                self._at_once.pop(topic, None)
+                log.info("bus_topic_takes_again", topic=topic)
+
+    def _put_off(self, topic: str, cause: str) -> None:
+        if topic not in self._causes:
+            log.warning("bus_topic_refuses", topic=topic, error=mask_text(cause), note="its messages are kept")
+        self._causes[topic] = mask_text(cause)[:200]
+        self._failures[topic] += 1
+        self._due[topic] = self._store.clock.monotonic() + self._backoff.delay_seconds(self._failures[topic])
+
+    def _find_due(self) -> list[str]:
+        now = self._store.clock.monotonic()
+        due = sorted((self._due.get(topic, 0.0), topic) for topic, number in self._waiting.items() if number > 0)
+        return [topic for at, topic in due[:MAX_TOPICS] if at <= now]
+
+    def _seconds_to_the_next(self) -> float:
+        next_at = min((self._due[topic] for topic in self._waiting if topic in self._due), default=None)
+        return LONG_SECONDS if next_at is None else max(next_at - self._store.clock.monotonic(), 0.01)
+
+    # Looking
+
+    def counts(self) -> list[tuple[str, int]]:
+        """By topic, those of which most wait first; a metric has a bounded number of labels."""
+        return self._waiting.most_common(MAX_TOPICS)
+
+    def reasons(self) -> Iterator[str]:
+        for topic in sorted(self._causes)[:NAMED]:
+            yield f"{topic} does not take its messages, and {self._waiting[topic]:,} wait: {self._causes[topic]}"
+        if len(self._causes) > NAMED:
+            yield f"{len(self._causes) - NAMED} more topics do not take their messages"
+
+
+def _number(refused: Sequence[Undelivered], topic: str) -> int:
+    return sum(one.message.topic == topic for one in refused)
+
+
+def _read(tx: Tx, owner: int, sizes: Mapping[str, int]) -> dict[str, list[Waiting]] | None:
+    if not lease.hold(tx, owner):
+        return None
+    return {topic: waiting.read(tx, topic, size) for topic, size in sizes.items()}
+
+
+def _drop(tx: Tx, owner: int, last: Sequence[Waiting]) -> bool:
+    if not lease.hold(tx, owner):
+        return False
+    for one in last:
+        waiting.drop(tx, one)
+    return True
