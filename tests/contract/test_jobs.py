@@ -13,6 +13,7 @@ from ulak.errors import Invalid
 from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Snooze
 from ulak.spine.store import Tx
 from ulak.spine.units.claim import ClaimVerbs, Demand, Want
+from ulak.spine.units.enqueue import enqueue_rows
 from ulak.spine.units.rate import spend
 from ulak.spine.units.records import list_records, read_record
 
@@ -54,6 +55,27 @@ async def test_a_claim_of_several_kinds_keeps_within_its_room_and_that_of_their_
     demand = Demand(bench.store.owner, wants, free=free, lanes={"async": lane})
     claimed = await bench.store.submit(ClaimVerbs().verb, demand)
     assert [lease.kind for lease in claimed.leases] == ["mail", "mail", "sms"]
+
+
+async def test_a_claim_of_many_levels_asks_first_which_of_them_have_work(bench: Bench):
+    """A worker looks everywhere once a second, and has dozens of kinds."""
+    kinds = [f"kind{number}" for number in range(30)]
+    urgent, usual = await bench.add("kind7", prio=0), await bench.add("kind20")
+    asked: list[tuple[str, int]] = []
+
+    def look(tx: Tx) -> tuple[list[int], int]:
+        claim = tx.claim
+        tx.claim = lambda *wanted: asked.append(wanted[1:3]) or claim(*wanted)  # type: ignore[method-assign,func-returns-value]
+        fresh = enqueue_rows(tx, [bench.row("kind3", prio=1)])
+        wants = tuple(Want(kind, 10, LEVELS) for kind in kinds)
+        claimed = ClaimVerbs().claim(tx, Demand(bench.store.owner, wants, free=100, lanes={"async": 100}))
+        assert fresh == ids_of(claimed.leases)[:1]
+        return ids_of(claimed.leases), len(claimed.dry)
+
+    taken, dry = await bench.store.write(look)
+    assert taken[1:] == [urgent, usual]
+    assert asked == [("kind3", 1), ("kind7", 0), ("kind20", 2)]
+    assert dry == len(kinds) * len(LEVELS)
 
 
 async def test_a_listing_that_is_not_whole_leaves_out_what_may_be_large(bench: Bench):

@@ -50,7 +50,7 @@ class Prepared:
         self.cursor = self.connection.cursor(binary=True)
 
     def run(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
-        query = getattr(store_sql if name == "finish_jobs" else sql, name)
+        query = getattr(store_sql if name in ("finish_jobs", "find_levels") else sql, name)
         for each, pack in packers(query.postgres).items():
             parameters[each] = pack(parameters[each])
         self.cursor.execute(query.postgres.encode(), parameters, prepare=True)
@@ -86,6 +86,7 @@ STATEMENTS: dict[str, dict[str, Any]] = {
     "find_stranded": {"after": "", "n": 100},
     "next_due": {"floor": 0},
     "find_waiting_keys": {"ids": LEASED},
+    "find_levels": {"kinds": ["mail", "other", "none"], "prios": [2, 2, 2], "floors": [0, 0, 0]},
     "withdraw_jobs": {"ids": list(range(51, 1051, 10))},
 }
 

@@ -189,6 +189,10 @@ class Tx(ABC):
         """Lease up to so many ready jobs of a level to an owner, by turn."""
 
     @abstractmethod
+    def ready_levels(self, levels: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Of these (kind, priority) pairs, return those of which a job is ready: one statement for all of them."""
+
+    @abstractmethod
     def finish(self, ended: Sequence[Settlement]) -> set[tuple[int, int]]:
         """End what this store can end without a look at each; answers the (id, epoch) pairs that have left.
 

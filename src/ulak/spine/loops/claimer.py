@@ -77,7 +77,7 @@ class Claimer:
 
     def free(self) -> Demand | None:
         """For whatever kind of work may come now; None without capacity."""
-        return None if self._busy() else self._running_jobs.demand(self._store.owner, self._hints.rested())
+        return None if self._busy() else self._running_jobs.demand_of_any(self._store.owner, self._hints.resting)
 
     # Claiming
 

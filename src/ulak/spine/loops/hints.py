@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ulak.spine.handler import Handlers
 from ulak.spine.job import SUSPECT_LEVEL, Priority, kind_of
@@ -59,9 +59,10 @@ class WorkHints:
                 found[kind].append(prio)
         return {kind: tuple(sorted(found[kind])) for kind in sorted(found, key=lambda name: self._turns.get(name, 0))}
 
-    def rested(self) -> dict[str, tuple[int, ...]]:
-        """Every kind that does not rest for its rate, whatever there may be to do."""
-        return {handler.kind: () for handler in self._handlers if handler.kind not in self._resting}
+    @property
+    def resting(self) -> Collection[str]:
+        """The kinds that rest for their rate."""
+        return self._resting
 
     def _wake_rested(self, now: float) -> None:
         for kind in [kind for kind, until in self._resting.items() if until <= now]:

@@ -26,6 +26,7 @@ class Steering:
     def __init__(self, served: Sequence[str] | None = None) -> None:
         self._served = None if served is None else tuple(served)
         self.controls: Mapping[str, Control] = {}
+        self.changes = 0
 
     def serves(self, kind: str) -> bool:
         return self._served is None or any(fnmatchcase(kind, pattern) for pattern in self._served)
@@ -41,4 +42,5 @@ class Steering:
         """Take over what the store says; answers whether that is news."""
         changed = controls != self.controls
         self.controls = controls
+        self.changes += changed
         return changed

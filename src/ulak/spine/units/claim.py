@@ -6,7 +6,7 @@ Shares instead of strict priority: an eighth of what is taken rotates over the l
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -22,6 +22,9 @@ from ulak.spine.units.settle import finish_expired
 sql = Queries("ulak.spine")
 
 SHARE = 8
+# With more levels to look at than this, a claim asks first which of them have work. A worker looks at all levels of all
+# its kinds once a second: 145 statements otherwise, each of which gives the interpreter lock away or is a round trip.
+FEW_LEVELS = 4
 STARTED = JobEvent.STARTED.value
 
 
@@ -75,8 +78,9 @@ class Rotation:
 def _claim(tx: Tx, demand: Demand, rotations: dict[str, Rotation]) -> Claimed:
     answer = Claimed()
     left, lanes = demand.free, dict(demand.lanes)
-    lock_budgets(tx, [want.kind for want in demand.wants if want.rate_per_second is not None])
-    for want in demand.wants:
+    wants = _without_idle(tx, demand.wants, answer)
+    lock_budgets(tx, [want.kind for want in wants if want.rate_per_second is not None])
+    for want in wants:
         free = min(want.free, left, lanes[want.lane])
         if free <= 0:
             continue
@@ -93,6 +97,17 @@ def _claim(tx: Tx, demand: Demand, rotations: dict[str, Rotation]) -> Claimed:
     tx.after_commit.ready.difference_update(answer.dry)  # what is taken already need not wake anybody
     _note_started(tx, answer)
     return answer
+
+
+def _without_idle(tx: Tx, wants: Sequence[Want], answer: Claimed) -> Sequence[Want]:
+    """Leave out the kinds, and of the others the levels, that have nothing ready."""
+    levels = [(want.kind, prio) for want in wants for prio in want.levels]
+    if len(levels) <= FEW_LEVELS:
+        return wants
+    ready = tx.ready_levels(levels)
+    answer.dry += [level for level in levels if level not in ready]
+    left = ((want, tuple(prio for prio in want.levels if (want.kind, prio) in ready)) for want in wants)
+    return [replace(want, levels=prios) for want, prios in left if prios]
 
 
 def _claim_kind(tx: Tx, owner: int, want: Want, free: int, rotation: Rotation, answer: Claimed) -> int:

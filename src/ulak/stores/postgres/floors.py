@@ -28,6 +28,11 @@ class Floors:
             self._claiming[level] = None
             return self._floors.get(level, 0)
 
+    def of(self, level: Level) -> int:
+        """The floor for a look that claims nothing."""
+        with self._lock:
+            return self._floors.get(level, 0)
+
     def raise_to(self, level: Level, turn: int) -> None:
         """A claim has committed; nothing is left up to this turn (or instant), apart from what came in meanwhile."""
         with self._lock:

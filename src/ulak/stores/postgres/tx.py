@@ -194,10 +194,7 @@ class PostgresTx(Tx):
     # Claims
 
     def claim(self, owner: int, kind: str, prio: int, limit: int) -> list[Lease]:
-        # What this transaction itself has made ready may lie below what the others know.
-        lowest = self.after_commit.lowest.get((kind, prio))
-        floor = self._floors.begin((kind, prio))
-        floor = floor if lowest is None else min(floor, max(lowest - 1, 0))
+        floor = self._lowered((kind, prio), self._floors.begin((kind, prio)))
         leases = sorted(
             self.rows_as(
                 spine_sql.claim_jobs, Lease, owner=owner, kind=kind, prio=prio, n=limit, now=self.now, floor=floor
@@ -207,6 +204,16 @@ class PostgresTx(Tx):
         if leases:
             self.taken[(kind, prio)] = max(leases[-1].turn, self.taken.get((kind, prio), 0))
         return leases
+
+    def ready_levels(self, levels: Sequence[Level]) -> set[Level]:
+        kinds, prios = zip(*levels, strict=True)
+        floors = [self._lowered(level, self._floors.of(level)) for level in levels]
+        return set(self.rows(sql.find_levels, kinds=kinds, prios=prios, floors=floors))
+
+    def _lowered(self, level: Level, floor: int) -> int:
+        """What this transaction itself has made ready may lie below what the others know."""
+        lowest = self.after_commit.lowest.get(level)
+        return floor if lowest is None else min(floor, max(lowest - 1, 0))
 
     def note_ready(self, rows: Sequence[Row]) -> None:
         for row in rows:

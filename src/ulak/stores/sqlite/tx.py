@@ -105,6 +105,11 @@ class SqliteTx(Tx):
             leases += self._start(owner, kind, prio, limit - len(leases))
         return leases
 
+    def ready_levels(self, levels: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+        (found,) = self._connection.execute(sql.find_levels.sqlite, _bound({"levels": list(levels)})).fetchone()
+        fresh = {(kind, prio) for kind, prio, state in map(_sort, self._fresh) if state == READY}
+        return {(kind, prio) for kind, prio in codec.decode(found)} | fresh.intersection(levels)
+
     def _claim_stored(self, owner: int, kind: str, prio: int, limit: int) -> list[Lease]:
         (ids,) = self._connection.execute(sql.find_ready.sqlite, {"kind": kind, "prio": prio, "n": limit}).fetchone()
         if ids == "[]":
