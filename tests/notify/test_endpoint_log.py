@@ -54,6 +54,8 @@ async def test_a_replay_sends_what_failed_there_since_a_time_and_nothing_else(re
             clock.advance(60)
         await ulak.notify.send("WEBHOOK", f"{hooks.url}/status/404", "elsewhere")
         await drain(ulak)
+        other = (await ulak.jobs.list(status="dead"))[0]
+        await ulak.jobs.edit(other.id, {**other.payload, "recipient": "edited by hand"})
         since = to_datetime(clock.now() - 130_000)
         assert await ulak.notify.replay(f"{hooks.url}/status/400", since) == 2
         await drain(ulak)

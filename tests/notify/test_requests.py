@@ -69,7 +69,17 @@ def test_what_is_not_one_address_is_refused_at_the_door(recipient):
 
 @pytest.mark.parametrize(
     "recipient",
-    ["http://127.0.0.1%00.8.8.8.8/", "http://127.0.0.1 /", "http://%31/", "http://u:p@h.org/", "http://h.org:0/"],
+    [
+        "http://127.0.0.1%00.8.8.8.8/",
+        "http://127.0.0.1 /",
+        "http://%31/",
+        "http://u:p@h.org/",
+        "http://h.org:0/",
+        "http://127.1/",
+        "http://2130706433/",
+        "http://0x7f.1/",
+        "http://1.1.1.1./",
+    ],
 )
 def test_a_url_that_can_never_be_reached_is_refused_at_the_door(recipient):
     assert fields_of({"notificationType": "WEBHOOK", "recipient": recipient, "body": "x"}) == {"recipient"}
@@ -85,6 +95,12 @@ def test_a_subject_with_a_line_separator_is_refused_at_the_door(break_):
 def test_headers_that_mail_may_not_have_are_refused_at_the_door(headers):
     document = {"notificationType": "EMAIL", "recipient": "a@b.org", "body": "x", "metadata": {"headers": headers}}
     assert fields_of(document) == {"metadata"}
+
+
+@pytest.mark.parametrize("headers", [{"Host": "a.org"}, {"X-A": 5}, 5, {"X-A": "a\nb"}, {"webhook-id": "1"}])
+def test_headers_that_a_webhook_may_not_have_are_refused_at_the_door(headers):
+    request = {"notificationType": "WEBHOOK", "recipient": "http://a.org/", "body": "x"}
+    assert fields_of(request | {"targetMeta": {"headers": headers}}) == {"targetMeta"}
 
 
 def test_a_field_that_stands_there_twice_is_refused():
@@ -108,10 +124,16 @@ def test_half_a_character_is_called_what_it_is():
     [
         ("https://Example.org/a", "https://example.org"),
         ("https://example.org:8443/b?token=x", "https://example.org:8443"),
-        ("http://user:secret@example.org/", "http://example.org"),
+        ("http://user:secret@example.org/", "nowhere"),
+        ("HTTP://example.org:80", "http://example.org"),
+        ("http://example.org.:0080/x", "http://example.org"),
+        ("https://bücher.example/", "https://xn--bcher-kva.example"),
+        ("https://xn--bcher-kva.example:443/", "https://xn--bcher-kva.example"),
+        ("http://[0:0:0:0:0:0:0:1]:8025/", "http://[::1]:8025"),
+        ("http://[::1/", "nowhere"),
     ],
 )
-def test_a_destination_is_a_server_and_says_nothing_more(url, key):
+def test_a_destination_is_a_server_however_it_is_spelt_and_says_nothing_more(url, key):
     assert server_of(url) == key
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
+
+from ulak.channels.ssrf import normal_url
+from ulak.errors import Permanent
+
+NOWHERE = "nowhere"  # of an address that is not a URL, which no channel will call
 
 
 class Destinations:
@@ -39,8 +42,9 @@ class Destinations:
         return (server_of(recipient) if provider is None or is_url else provider), slots
 
 
-@lru_cache(maxsize=4096)
 def server_of(url: str) -> str:
-    """Whose server it is: scheme, host and port."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"[:200]
+    """Whose server it is: scheme, host and port. However they are spelt, one server is one destination."""
+    try:
+        return "/".join(normal_url(url).split("/", 3)[:3])[:200]
+    except Permanent:
+        return NOWHERE

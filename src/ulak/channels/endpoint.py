@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from ulak import codec
 from ulak.channels.signature import Secret, new_key_pair, new_secret, public_half
-from ulak.channels.ssrf import check_url, normal_url
+from ulak.channels.ssrf import is_url, normal_url
 from ulak.clock import maybe_datetime, to_datetime, to_millis
 from ulak.errors import Invalid, NotFound, Permanent, Transient
 from ulak.spine.query import Queries
@@ -28,14 +28,6 @@ class Endpoint:
     disabled_at: datetime | None = None
     reason: str | None = None
     requires_secret: bool = False
-
-
-def is_url(text: str) -> bool:
-    try:
-        check_url(text)
-    except Permanent:
-        return False
-    return True
 
 
 def find(tx: Tx, url: str) -> Endpoint | None:

@@ -22,6 +22,8 @@ from ulak.errors import Misconfigured, Permanent
 URL_LIMIT = 2048
 _SCHEMES = ("http", "https")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.IGNORECASE)
+# No name ends like this: `127.1` and `0x7f000001` are addresses in spellings that only some resolvers read.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.IGNORECASE)
 _NAT64 = IPv6Network("64:ff9b::/96")
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 # What is not global unicast, by IANA's special-purpose registries, and what clouds keep at public addresses.
@@ -135,18 +137,30 @@ def check_url(text: str, provider: str = "WEBHOOK") -> URL:
         raise Permanent(
             "The webhook URL must not carry a user name or password; sign with a secret instead.", code=code
         )
-    if not url.host or not _is_host(url):
+    host = url.host
+    if not host or not _is_host(url):
         raise Permanent("The webhook URL names no host that can be looked up; correct the recipient.", code=code)
     if not url.port:
         raise Permanent("The webhook URL has port 0; correct the recipient.", code=code)
     url = url.with_fragment(None)
+    if host.endswith("."):  # the same name, written out to the root
+        url = url.with_host(host[:-1])
     return url.with_path("/", keep_query=True) if url.path == "/" else url
 
 
 @lru_cache(maxsize=4096)
 def normal_url(text: str) -> str:
-    """One spelling for one endpoint: small letters in scheme and host, no dot segments, no default port or fragment."""
+    """One spelling for one endpoint: small letters in scheme and host, no default port, dot segments or fragment."""
     return str(check_url(text))
+
+
+def is_url(text: str) -> bool:
+    """Whether a request to it may be tried."""
+    try:
+        normal_url(text)
+    except Permanent:
+        return False
+    return True
 
 
 def _is_host(url: URL) -> bool:
@@ -154,7 +168,8 @@ def _is_host(url: URL) -> bool:
     try:
         ip_address(host)
     except ValueError:
-        return len(host) <= 253 and all(_LABEL.fullmatch(label) for label in host.removesuffix(".").split("."))
+        labels = host.removesuffix(".").split(".")
+        return len(host) <= 253 and all(map(_LABEL.fullmatch, labels)) and not _NUMBER.fullmatch(labels[-1])
     return True
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -73,7 +73,9 @@ class WebhookChannel:
         url = check_url(message.recipient)
         body = payload(message)
         now = to_datetime(self._clock.now())
-        headers = _own_headers(message) | sign(await self._live_secrets(message.recipient, now), message.id, now, body)
+        headers = address_headers(message.target_meta) | sign(
+            await self._live_secrets(message.recipient, now), message.id, now, body
+        )
         headers["Content-Type"] = "application/json"
         try:
             answer = await self._client.post(url, body, headers, seconds, read=False)
@@ -134,9 +136,9 @@ def _written(content: dict[str, Any]) -> bytes:
         ) from None
 
 
-def _own_headers(message: Message) -> dict[str, str]:
+def address_headers(target_meta: Mapping[str, Any]) -> dict[str, str]:
     """The headers that the recipient's address asks for (`target_meta.headers`), checked: none of them is ours."""
-    given = message.target_meta.get("headers") or {}
+    given = target_meta.get("headers") or {}
     sound = isinstance(given, dict) and len(given) <= MAX_HEADERS
     if not sound or not all(_is_free(name, value) for name, value in given.items()):
         raise Permanent(

@@ -11,8 +11,9 @@ import msgspec
 
 from ulak import complaint
 from ulak.channels.destination import Destinations
-from ulak.channels.endpoint import is_url
 from ulak.channels.letter import mail_address, own_headers
+from ulak.channels.ssrf import is_url
+from ulak.channels.webhook import address_headers
 from ulak.errors import Invalid, Permanent
 from ulak.notify.model import PRIORITIES, Notification, Request, Status
 
@@ -105,7 +106,9 @@ def _check_content(request: Request, problems: Problems) -> None:
     if request.variables is not None and request.template is None:
         problems.append(("variables", "need a template"))
     if request.notification_type == "EMAIL" and request.metadata is not None and "headers" in request.metadata:
-        _check_headers(request.metadata, problems)
+        _check_headers("metadata", own_headers, request.metadata, problems)
+    if request.notification_type == "WEBHOOK" and request.target_meta is not None:
+        _check_headers("targetMeta", address_headers, request.target_meta, problems)
 
 
 def _check_event(request: Request, problems: Problems) -> None:
@@ -121,11 +124,13 @@ def _check_event(request: Request, problems: Problems) -> None:
         problems.append(("body", "must be left out when payload is given"))
 
 
-def _check_headers(metadata: dict[str, Any], problems: Problems) -> None:
+def _check_headers(
+    field: str, read: Callable[[dict[str, Any]], object], value: dict[str, Any], problems: Problems
+) -> None:
     try:
-        own_headers(metadata)
+        read(value)
     except Permanent as error:
-        problems.append(("metadata", str(error)))
+        problems.append((field, str(error)))
 
 
 def _check_choices(request: Request, problems: Problems) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ulak.channels.ssrf import normal_url
+from ulak.channels.ssrf import is_url, normal_url
 from ulak.notify.model import KIND_PREFIX, Notification, Status, status_of, type_of
 from ulak.notify.reference import find_jobs
 from ulak.spine.job import Entry, JobEvent, Priority, Record
@@ -106,7 +106,9 @@ def find_letters_to(tx: Tx, url: str, wanted: Filter, after: int) -> Letters | N
     if not ids:
         return None
     views = [view for job in ids if (view := read_view(tx, job)) is not None]
-    return Letters([view.job for view in views if normal_url(view.recipient) == url], ids[-1])
+    return Letters(
+        [view.job for view in views if is_url(view.recipient) and normal_url(view.recipient) == url], ids[-1]
+    )
 
 
 def _states(status: Status | None) -> Collection[str]:

@@ -10,9 +10,9 @@ from typing import Any
 from uuid import UUID
 
 from ulak import codec
-from ulak.channels.endpoint import Endpoints, is_url
+from ulak.channels.endpoint import Endpoints
 from ulak.channels.message import NewMessage
-from ulak.channels.ssrf import normal_url
+from ulak.channels.ssrf import is_url, normal_url
 from ulak.clock import to_datetime
 from ulak.errors import Conflict, Error, IllegalTransition, Invalid, NotFound
 from ulak.ids import Ids, made_at
