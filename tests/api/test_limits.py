@@ -93,9 +93,15 @@ async def test_a_single_large_header_is_refused_however_it_arrives():
         assert answer.startswith(b"HTTP/1.1 431 ")
 
 
-async def test_a_request_without_a_host_is_refused():
-    async with serving() as served:
-        assert (await raw(served, b"GET /healthz HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+@pytest.mark.parametrize("hosts", [b"", b"host: localhost\r\nhost: localhost\r\n"], ids=["none", "two"])
+async def test_a_request_has_one_host_and_what_came_along_behind_another_is_not_begun(hosts):
+    async with serving(work=False) as served:
+        job = (await served.post("/api/jobs", {"kind": "a.b"})).body["id"]
+        following = f"POST /api/jobs/{job}/cancel HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
+        answer = await raw(served, b"GET /healthz HTTP/1.1\r\n" + hosts + b"\r\n" + following)
+        assert (await served.get(f"/api/jobs/{job}")).body["status"] == "ready"
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"error":"invalid"' in answer
 
 
 async def test_a_client_that_sends_all_before_it_reads_gets_its_413():
@@ -139,7 +145,9 @@ async def test_what_follows_a_refused_body_is_bounded(monkeypatch):
 async def test_a_wrong_length_is_the_callers_fault():
     async with serving() as served:
         head = b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: abc\r\n\r\n"
-        assert (await raw(served, head)).startswith(b"HTTP/1.1 400 ")
+        answer = await raw(served, head)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"error":"invalid"' in answer  # in the shape of every refusal
 
 
 async def test_a_key_that_asks_too_often_is_told_when_to_come_back():

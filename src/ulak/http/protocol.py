@@ -20,7 +20,8 @@ _HEAD_TOO_LARGE = (
     "head_too_large",
     "the request line and headers are too large",
 )
-_NO_HOST = ("400 Bad Request", "bad_request", "HTTP/1.1 needs a Host header; send one")
+_NOT_HTTP = ("400 Bad Request", "invalid", "this is not an HTTP request that can be read; correct it")
+_NOT_ONE_HOST = ("400 Bad Request", "invalid", "HTTP/1.1 needs a Host header, and only one; send one")
 _BODY_TOO_SLOW = ("408 Request Timeout", "too_slow", "the body came too slowly; send it again")
 
 
@@ -62,16 +63,21 @@ class BoundedProtocol(HttpToolsProtocol):
     # The head
 
     def on_headers_complete(self) -> None:
+        if self._refused:  # what came along behind a refused request is not begun
+            return
         self._head_bytes = -1 << 62  # what follows is body, and the guard counts that
         self._forget_patience()
         if sum(len(name) + len(value) for name, value in self.headers) + len(self.url) > MAX_HEAD_BYTES:
             self._refuse(_HEAD_TOO_LARGE)
-        elif self.parser.get_http_version() == "1.1" and not any(name == b"host" for name, _ in self.headers):
-            self._refuse(_NO_HOST)
+        elif self.parser.get_http_version() == "1.1" and sum(name == b"host" for name, _ in self.headers) != 1:
+            self._refuse(_NOT_ONE_HOST)
         else:
             self._in_body = True
             super().on_headers_complete()
             self._keep_until_body_is_read()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's own words have another shape
+        self._refuse(_NOT_HTTP)
 
     def _refuse(self, answer: tuple[str, str, str]) -> None:
         self._refused = True
