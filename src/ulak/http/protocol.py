@@ -76,7 +76,8 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_headers_complete()
             self._keep_until_body_is_read()
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's own words have another shape
+    def send_400_response(self, msg: str) -> None:
+        """uvicorn's own words have another shape."""
         self._refuse(_NOT_HTTP)
 
     def _refuse(self, answer: tuple[str, str, str]) -> None:
