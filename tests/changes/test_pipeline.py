@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from tests.changes.lists import Alias, User, document, invoice, simple, write_li
 from tests.changes.shelf import Shelf
 from ulak.changes.generator import Plan
 from ulak.changes.generator import write_lists as make_up
+from ulak.changes.pipeline.fingerprints import Binding, open_fingerprints, write_fingerprints
 from ulak.changes.sources.source import Unfit
 from ulak.changes.state import bucket_of
 
@@ -236,3 +239,20 @@ def test_a_part_that_changed_behind_the_same_record_is_not_forgotten(tmp_path):
     assert shelf.take(titled("B", "C"))["einvoice"] == []
     (delta,) = shelf.take(titled("B", "A"))["einvoice"]
     assert json.loads(delta.body)["title"] == "B"
+
+
+def test_an_engines_process_loads_neither_the_settings_nor_an_http_client():
+    steps = "collector differ keeper reader"
+    modules = [f"ulak.changes.pipeline.{step}" for step in steps.split()] + ["ulak.changes.archive"]
+    code = f"import sys, {', '.join(modules)}; print([n for n in ('pydantic', 'aiohttp') if n in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True, timeout=60)
+    assert told.stdout.strip() == "[]"
+
+
+def test_a_cache_of_another_sync_is_closed_and_not_used(tmp_path):
+    path = tmp_path / "PK-1.fp"
+    assert write_fingerprints(path, Binding("epoch", 1, "v"), [(9, "b"), (3, "a")]) == 2
+    assert open_fingerprints(path, Binding("epoch", 2, "v")) is None
+    with open_fingerprints(path, Binding("epoch", 1, "v")) as known:
+        assert list(known.vanished()) == ["a", "b"]
+    assert [one.name for one in tmp_path.iterdir()] == ["PK-1.fp"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from ulak.changes.pipeline.differ import Current
 from ulak.changes.pipeline.spill import read_frames
 from ulak.changes.sources.source import FeedForm
 from ulak.changes.state import Sums, state_hash, to_identifier
-from ulak.changes.syncing.download import digest_of
 
 ROOT = "GibUserList"
 GZIP_LEVEL = 4  # half of level 6's time for an eighth more bytes
@@ -70,7 +70,9 @@ def write_archive(form: FeedForm, head: ArchiveHead, rows: str, path: str) -> Wr
                 file.write("".join(waiting).encode())
                 waiting = []
         file.write("".join([*waiting, f"</{ROOT}>\n"]).encode())
-    return Written(target.stat().st_size, digest_of(target), count, state_hash(sums.packed()))
+    with target.open("rb") as whole:
+        digest = hashlib.file_digest(whole, "sha256").hexdigest()
+    return Written(target.stat().st_size, digest, count, state_hash(sums.packed()))
 
 
 def _opening(head: ArchiveHead) -> str:

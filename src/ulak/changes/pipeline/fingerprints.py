@@ -5,12 +5,13 @@ A known block is not parsed again, since these very bytes were. A cache is bound
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import mmap
+import shutil
 import struct
-from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,6 +23,8 @@ from ulak.changes.pipeline.spill import read_frames, write_frames
 MAGIC = b"ULAKFP2\n"
 PARTITIONS = 64
 _HEAD = struct.Struct("<IQ")
+_MARK = struct.Struct("=Q").pack
+_KEY_LENGTH = struct.Struct("=I").pack
 _SHIFT = 64 - 6
 
 
@@ -37,22 +40,25 @@ class Fingerprints:
     """Looked up by bisection in the file itself; `seen` notes which were met."""
 
     def __init__(self, path: Path) -> None:
-        with path.open("rb") as file:
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if self._map[: len(MAGIC)] != MAGIC:
-            raise ValueError(f"{path.name} is not a cache of fingerprints")
-        size, self.count = _HEAD.unpack_from(self._map, len(MAGIC))
-        start = len(MAGIC) + _HEAD.size
-        self.binding = msgspec.json.decode(self._map[start : start + size], type=Binding)
-        first = _aligned(start + size)
-        lengths = first + 8 * self.count
-        self._view = memoryview(self._map)
-        self.marks = self._view[first:lengths].cast("Q")
-        self.lengths = self._view[lengths : lengths + 4 * self.count].cast("I")
-        self.keys = self._view[lengths + 4 * self.count :]
-        if len(self.lengths) != self.count or sum(self.lengths) != len(self.keys):
-            raise ValueError(f"{path.name} is cut off")
-        self.seen = bytearray(self.count)
+        with contextlib.ExitStack() as stack:
+            self._file = stack.enter_context(path.open("rb"))
+            self._map = stack.enter_context(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ))
+            if self._map[: len(MAGIC)] != MAGIC:
+                raise ValueError(f"{path.name} is not a cache of fingerprints")
+            size, self.count = _HEAD.unpack_from(self._map, len(MAGIC))
+            start = len(MAGIC) + _HEAD.size
+            self.binding = msgspec.json.decode(self._map[start : start + size], type=Binding)
+            first = _aligned(start + size)
+            lengths = first + 8 * self.count
+            self._keys_at = lengths + 4 * self.count  # read, not mapped: who looks blocks up needs no key of theirs
+            whole = memoryview(self._map)
+            self.marks = stack.enter_context(whole[first:lengths].cast("Q"))
+            self.lengths = stack.enter_context(whole[lengths : self._keys_at].cast("I"))
+            whole.release()
+            if len(self.lengths) != self.count or self._keys_at + sum(self.lengths) != len(self._map):
+                raise ValueError(f"{path.name} is cut off")
+            self.seen = bytearray(self.count)
+            self._opened = stack.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -60,9 +66,10 @@ class Fingerprints:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for view in (self.marks, self.lengths, self.keys, self._view):
-            view.release()
-        self._map.close()
+        self.close()
+
+    def close(self) -> None:
+        self._opened.close()
 
     def vanished(self) -> Iterator[str]:
         """Keys of the blocks that were not met."""
@@ -81,7 +88,15 @@ class Fingerprints:
             begin += length
 
     def _key(self, begin: int, place: int) -> str:
-        return str(self.keys[begin : begin + self.lengths[place]], "utf-8")
+        return b"".join(self.keys(begin, begin + self.lengths[place])).decode()
+
+    def keys(self, begin: int, end: int) -> Iterator[bytes]:
+        """Part of the column of keys, in pieces."""
+        self._file.seek(self._keys_at + begin)
+        while begin < end:
+            piece = self._file.read(min(end - begin, 1 << 18))
+            begin += len(piece)
+            yield piece
 
 
 def open_fingerprints(path: Path, binding: Binding) -> Fingerprints | None:
@@ -90,7 +105,10 @@ def open_fingerprints(path: Path, binding: Binding) -> Fingerprints | None:
         found = Fingerprints(path)
     except (OSError, ValueError, TypeError, struct.error, msgspec.MsgspecError):
         return None
-    return found if found.binding == binding else None
+    if found.binding == binding:
+        return found
+    found.close()
+    return None
 
 
 def ghost(key: str) -> int:
@@ -98,27 +116,51 @@ def ghost(key: str) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8, person=b"ulak-ghost").digest(), "little")
 
 
-class _Columns:
-    def __init__(self) -> None:
-        self.marks, self.lengths, self.keys = array("Q"), array("I"), bytearray()
+class _CacheWriter:
+    """Writes a cache column by column: marks into the file itself, lengths and keys beside it until all are there."""
+
+    def __init__(self, path: Path, binding: Binding) -> None:
+        self._path = path
+        self._head = msgspec.json.encode(binding)
+        self._parts = [path.with_name(f"{path.name}.{column}") for column in ("new", "lengths", "keys")]
+        self._marks, self._lengths, self._keys = (part.open("wb") for part in self._parts)
+        self._marks.write(bytes(_aligned(len(MAGIC) + _HEAD.size + len(self._head))))
+        self.count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in (self._marks, self._lengths, self._keys):
+            file.close()
+        for part in self._parts:
+            part.unlink(missing_ok=True)
 
     def add(self, mark: int, key: str) -> None:
         text = key.encode()
-        self.marks.append(mark)
-        self.lengths.append(len(text))
-        self.keys += text
+        self._marks.write(_MARK(mark))
+        self._lengths.write(_KEY_LENGTH(len(text)))
+        self._keys.write(text)
+        self.count += 1
 
-    def save(self, path: Path, binding: Binding) -> int:
-        head = msgspec.json.encode(binding)
-        start = len(MAGIC) + _HEAD.size + len(head)
-        fresh = path.with_name(f"{path.name}.new")
-        with fresh.open("wb") as file:
-            file.write(MAGIC + _HEAD.pack(len(head), len(self.marks)) + head + bytes(_aligned(start) - start))
-            self.marks.tofile(file)
-            self.lengths.tofile(file)
-            file.write(self.keys)
-        fresh.replace(path)
-        return len(self.marks)
+    def copy(self, known: Fingerprints, start: int, stop: int, begin: int, end: int) -> None:
+        """What is known from one place up to another, whose keys lie between two more."""
+        self._marks.write(known.marks[start:stop].cast("B"))
+        self._lengths.write(known.lengths[start:stop].cast("B"))
+        self._keys.writelines(known.keys(begin, end))
+        self.count += stop - start
+
+    def save(self) -> None:
+        for file, part in zip((self._lengths, self._keys), self._parts[1:], strict=True):
+            file.close()
+            with part.open("rb") as column:
+                shutil.copyfileobj(column, self._marks, 1 << 20)
+        self._marks.seek(0)
+        self._marks.write(MAGIC + _HEAD.pack(len(self._head), self.count) + self._head)
+        self._marks.close()
+        self._parts[0].replace(self._path)
 
 
 def write_fingerprints(path: Path, binding: Binding, pairs: Iterable[tuple[int, str]]) -> int:
@@ -126,11 +168,12 @@ def write_fingerprints(path: Path, binding: Binding, pairs: Iterable[tuple[int, 
     parts = [path.with_name(f"{path.name}.{number}") for number in range(PARTITIONS)]
     try:
         _partition(parts, pairs)
-        columns = _Columns()
-        for part in parts:
-            for mark, key in sorted(read_frames([part], tuple[int, str])):
-                columns.add(mark, key)
-        return columns.save(path, binding)
+        with _CacheWriter(path, binding) as writer:
+            for part in parts:
+                for mark, key in sorted(read_frames([part], tuple[int, str])):
+                    writer.add(mark, key)
+            writer.save()
+        return writer.count
     finally:
         for part in parts:
             part.unlink(missing_ok=True)
@@ -154,28 +197,24 @@ def _append(part: Path, pairs: list[tuple[int, str]]) -> None:
         pairs.clear()
 
 
-def renew_fingerprints(path: Path, binding: Binding, known: Fingerprints, fresh: list[tuple[int, str]]) -> int:
+def renew_fingerprints(path: Path, binding: Binding, known: Fingerprints, fresh: Sequence[tuple[int, str]]) -> int:
     """Write the cache anew from the blocks that were met and a few more; what stays is copied in long stretches."""
-    columns, begin, last = _Columns(), 0, 0
-
-    def copy(to: int) -> None:
-        """What was met, from the last place up to another."""
-        nonlocal begin, last
-        while last < to:
-            stop = known.seen.find(0 if known.seen[last] else 1, last, to)
-            stop = to if stop < 0 else stop
-            end = begin + sum(known.lengths[last:stop])
-            if known.seen[last]:
-                columns.marks.frombytes(known.marks[last:stop].cast("B"))
-                columns.lengths.frombytes(known.lengths[last:stop].cast("B"))
-                columns.keys += known.keys[begin:end]
-            begin, last = end, stop
-
-    for mark, key in sorted(fresh):
-        copy(bisect_left(known.marks, mark))
-        columns.add(mark, key)
-    copy(known.count)
-    return columns.save(path, binding)
+    with _CacheWriter(path, binding) as writer:
+        begin = last = 0
+        for mark, key in [*sorted(fresh), (None, "")]:
+            to = known.count if mark is None else bisect_left(known.marks, mark)
+            while last < to:
+                met = known.seen[last]
+                stop = known.seen.find(0 if met else 1, last, to)
+                stop = to if stop < 0 else stop
+                end = begin + sum(known.lengths[last:stop])
+                if met:
+                    writer.copy(known, last, stop, begin, end)
+                begin, last = end, stop
+            if mark is not None:
+                writer.add(mark, key)
+        writer.save()
+    return writer.count
 
 
 def _aligned(place: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -68,21 +69,22 @@ class _Read:
         self.result = ReadResult(reading.role)
 
     def run(self) -> ReadResult:
-        reading, result = self._reading, self.result
-        known = None
-        if reading.cache is not None and reading.binding is not None:
-            known = open_fingerprints(Path(reading.cache), reading.binding)
         ending = _ENDINGS.get(getattr(self._source, "format", ""), ".xml")
-        with unpacked(Path(reading.path), self._source.compression, ending) as opened:
+        reading, known = self._reading, None
+        with contextlib.ExitStack() as stack:
+            if reading.cache is not None and reading.binding is not None:
+                known = open_fingerprints(Path(reading.cache), reading.binding)
+            if known is not None:
+                stack.enter_context(known)
+            opened = stack.enter_context(unpacked(Path(reading.path), self._source.compression, ending))
             batches = self._source.blocks(reading.role, opened)
             if known is None:
                 self._read(batches)
             else:
-                with known:
-                    self._skim(batches, known)
-        result.spill = self._writer.finish()
+                self._skim(batches, known)
+        self.result.spill = self._writer.finish()
         self._judge()
-        return result
+        return self.result
 
     def _read(self, batches: Iterator[Sequence[bytes]]) -> None:
         copy, to_int = self._keyed.copy, int.from_bytes

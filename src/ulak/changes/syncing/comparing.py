@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 
 from ulak.changes import records
 from ulak.changes.model import Feed, LastList
+from ulak.changes.pipeline.collector import without_collector
 from ulak.changes.pipeline.differ import REMOVED, Comparison, Current, DiffResult, compare, join_results
 from ulak.changes.pipeline.fingerprints import Binding, open_fingerprints
 from ulak.changes.pipeline.keeper import Keeping, keep_fingerprints
@@ -186,15 +186,6 @@ class Comparer:
         result = await work
         self.facts.steps[step] = self._host.clock.monotonic() - began
         return result
-
-
-def without_collector(function: Callable[..., T], /, *args: Any) -> T:
-    """Run a step in a process of its own: millions of records without a cycle are not worth looking through for one."""
-    gc.disable()
-    try:
-        return function(*args)
-    finally:
-        gc.enable()
 
 
 async def export_feed(

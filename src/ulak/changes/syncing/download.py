@@ -112,8 +112,5 @@ def _fetched(path: Path, digest: str, known: dict[str, str]) -> Fetched:
 
 
 def digest_of(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
