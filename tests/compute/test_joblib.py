@@ -10,7 +10,7 @@ from time import monotonic
 import pytest
 
 from tests.compute import jobs
-from tests.compute.conftest import eventually, is_alive
+from tests.compute.conftest import PATIENCE_SECONDS, eventually, is_alive
 from tests.compute.test_deaths import descendants
 
 joblib = pytest.importorskip("joblib")
@@ -38,6 +38,24 @@ def test_another_number_of_workers_replaces_them():
     second = set(joblib.Parallel(n_jobs=1, backend="ulak")(joblib.delayed(jobs.pid_of)(n) for n in range(8)))
     assert first.isdisjoint(second)
     eventually(lambda: not any(map(is_alive, first)))
+
+
+def test_a_call_under_way_keeps_its_workers_when_another_wants_a_different_number(gates):
+    """It still has tasks to submit, which the workers that it began with take."""
+    held = [gates("one"), gates("two")]
+    tasks = [joblib.delayed(jobs.hold)(gate.started, gate.path) for gate in held]
+    tasks += [joblib.delayed(jobs.add)(n, 1) for n in range(20)]
+    answer = []
+    parallel = joblib.Parallel(n_jobs=2, backend="ulak", batch_size=1)
+    under_way = threading.Thread(target=lambda: answer.extend(parallel(tasks)), daemon=True)
+    under_way.start()
+    for gate in held:
+        gate.wait()
+    assert joblib.Parallel(n_jobs=1, backend="ulak")([joblib.delayed(jobs.add)(1, 1)]) == [2]
+    for gate in held:
+        gate.open()
+    under_way.join(PATIENCE_SECONDS)
+    assert answer[2:] == list(range(1, 21))
 
 
 def test_a_timeout_ends_what_runs():

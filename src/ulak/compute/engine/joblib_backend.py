@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -15,21 +16,37 @@ from ulak.compute.pool.cpus import usable_cpus
 
 
 class SharedExecutor:
-    """The one executor that all calls of Parallel in a process use; another number of workers replaces it."""
+    """The one executor that all calls of Parallel in a process use.
+
+    Another number of workers replaces it; calls that are under way keep theirs, and the last of them shuts it down.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._owner = 0  # a fork of the process has workers of its own
         self._workers = 0
-        self._executor: Executor | None = None
+        self._current: Executor | None = None
+        self._borrowed: Counter[Executor] = Counter()
 
-    def executor(self, workers: int) -> Executor:
+    def borrow(self, workers: int) -> Executor:
         with self._lock:
-            if self._executor is None or (self._owner, self._workers) != (os.getpid(), workers):
-                if self._executor is not None and self._owner == os.getpid():
-                    self._executor.shutdown(wait=False)
-                self._executor, self._owner, self._workers = Executor(workers), os.getpid(), workers
-            return self._executor
+            if self._owner != os.getpid():
+                self._owner, self._current, self._borrowed = os.getpid(), None, Counter()
+            if self._current is None or self._workers != workers:
+                replaced, self._current, self._workers = self._current, Executor(workers), workers
+                self._end_unused(replaced)
+            self._borrowed[self._current] += 1
+            return self._current
+
+    def give_back(self, executor: Executor) -> None:
+        with self._lock:
+            self._borrowed[executor] -= 1
+            self._end_unused(executor)
+
+    def _end_unused(self, executor: Executor | None) -> None:
+        if executor is not None and executor is not self._current and self._borrowed[executor] <= 0:
+            del self._borrowed[executor]
+            executor.shutdown(wait=False)
 
 
 _shared = SharedExecutor()
@@ -48,7 +65,8 @@ class JoblibBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         self.parallel = parallel
         workers = self.effective_n_jobs(n_jobs)
         if self._given is None:
-            self._executor = _shared.executor(workers)
+            self._let_go()
+            self._executor = _shared.borrow(workers)
         return workers
 
     def effective_n_jobs(self, n_jobs: int) -> int:
@@ -77,7 +95,13 @@ class JoblibBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
     def terminate(self) -> None:
         """The executor stays for the next call; this one's work does not."""
         self.abort_everything()
-        self._executor = self._given
+        if self._given is None:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._executor is not None:
+            _shared.give_back(self._executor)
+            self._executor = None
 
 
 def register() -> None:
