@@ -110,8 +110,11 @@ async def test_who_may_not_run_scripts_can_not_make_a_key_that_may(room):
     ("task", "word"),
     [
         ({"script_path": "../secret.py"}, "outside"),
-        ({"script_path": "none.py"}, "no script"),
+        ({"script_path": "none.py"}, "is not in"),
         ({"script_path": "a\0b.py"}, "script_path"),
+        ({"script_path": "a" * 300}, "script_path"),  # longer than a file's name can be
+        ({"script_path": "double.py", "priority": True}, "priority"),
+        ({"script_path": "double.py", "max_retries": "2"}, "max_retries"),
         ({"script_path": "double.py", "priority": 99}, "priority"),
         ({"script_path": "double.py", "task_type": "gpu_bound"}, "task_type"),
         ({"script_path": "double.py", "max_retries": 101}, "max_retries"),
@@ -125,6 +128,7 @@ async def test_what_may_not_run_is_refused_by_name(room, task, word):
         answer = await served.post("/api/compute/tasks", task)
         assert answer.status == 400
         assert word in answer.text
+        assert answer.body["fields"]
 
 
 async def test_a_task_is_posted_as_its_own_dictionary(room):
@@ -135,6 +139,17 @@ async def test_a_task_is_posted_as_its_own_dictionary(room):
         assert (await served.post("/api/compute/tasks", task.to_dict())).body["task_id"] == task.id  # and once
         result = await served.get(f"/api/compute/tasks/{accepted.body['task_id']}/result?wait=60")
         assert Result.from_dict(result.body).data["value"] == 8
+
+
+async def test_the_list_of_tasks_leads_from_page_to_page_newest_first(room):
+    async with room(work=False) as served:
+        for name in ("a", "b", "c"):
+            assert (await served.post("/api/compute/tasks", {**TASK, "task_id": name})).status == 202
+        first = (await served.get("/api/compute/tasks?limit=2")).body
+        rest = (await served.get(f"/api/compute/tasks?limit=2&before={first['next']}")).body
+    assert [task["task_id"] for task in (*first["items"], *rest["items"])] == ["c", "b", "a"]
+    assert {task["status"] for task in first["items"]} == {"PENDING"}
+    assert rest["next"] is None
 
 
 async def test_a_batch_is_taken_whole(room):

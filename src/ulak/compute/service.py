@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +17,7 @@ from ulak.compute.model import Result, Task, TaskLine, TaskStatus, TaskType, che
 from ulak.compute.pool.cpus import usable_cpus
 from ulak.compute.pool.usage import usage_of
 from ulak.compute.records import ACCEPT_TASKS, Submitted, find_task
+from ulak.compute.worker.script import locate
 from ulak.errors import IllegalTransition, Invalid, NotFound
 from ulak.ids import made_at
 from ulak.settings import Compute as Section
@@ -90,20 +90,13 @@ class Compute:
 
     def _new_job(self, task: Task) -> NewJob:
         check_id(task.id)
-        self._check_script(task.script_path)
+        locate(task.script_path, self._section.script_root)
         if task.max_retries > MAX_RETRIES:
-            raise Invalid(f"max_retries is {task.max_retries}; a durable task has at most {MAX_RETRIES}")
+            text = f"a durable task has at most {MAX_RETRIES}"
+            raise Invalid(f"max_retries is {task.max_retries}; {text}", fields=[("max_retries", text)])
         # No retries are for work that must not run twice.
         once: OnUncertain = "hold" if task.max_retries == 0 else "resend"
         return NewJob(KINDS[task.task_type], task.to_dict(), Priority(task.priority), on_uncertain=once)
-
-    def _check_script(self, script_path: str) -> None:
-        root = Path(self._section.script_root).resolve()
-        script = (root / script_path).resolve()
-        if not script.is_relative_to(root):
-            raise Invalid(f"script {script_path!r} is outside compute.script_root; only scripts in it are run")
-        if not script.is_file():
-            raise Invalid(f"there is no script {script_path!r} in compute.script_root; put it there first")
 
     async def result(self, identifier: UUID | str, wait_seconds: float = 0.0) -> Result | None:
         """How a task ended; None while it has not, after waiting up to `wait_seconds` for it."""

@@ -23,10 +23,14 @@ def locate(script_path: str, root: str | None) -> str:
     base = os.path.realpath(root or ".")
     path = os.path.realpath(os.path.join(base, script_path))
     if root is not None and not path.startswith(base.rstrip(os.sep) + os.sep):
-        raise ScriptRefused(f"script {script_path} is outside the script root {base}; move it there or set script_root")
-    if not os.path.isfile(path):
-        raise ScriptRefused(f"there is no script {script_path} under {base}; check the path")
+        raise _refused(script_path, "is outside script_root; only scripts in it are run")
+    if not os.path.isfile(path):  # also where no system could have one: false, not an error
+        raise _refused(script_path, "is not there; check the path" if root is None else "is not in script_root")
     return path
+
+
+def _refused(script_path: str, trouble: str) -> ScriptRefused:
+    return ScriptRefused(f"script {script_path!r:.200} {trouble}", fields=[("script_path", trouble)])
 
 
 class Compiled(NamedTuple):

@@ -39,9 +39,9 @@ class TaskIn(BaseModel):
     script_path: str = Field(min_length=1, max_length=1000)
     params: dict[str, Any] = Field(default_factory=dict)
     task_type: TaskType = TaskType.IO_BOUND
-    max_retries: int = Field(3, ge=0, le=100)
-    timeout_seconds: float | None = Field(None, gt=0)
-    priority: int = Field(2, ge=0, le=3, description="0 urgent, 1 high, 2 normal, 3 low")
+    max_retries: int = Field(3, ge=0, le=100, strict=True)
+    timeout_seconds: float | None = Field(None, gt=0, strict=True, allow_inf_nan=False)
+    priority: int = Field(2, ge=0, le=3, strict=True, description="0 urgent, 1 high, 2 normal, 3 low")
 
     def to_task(self) -> Task:
         task = Task.create(
