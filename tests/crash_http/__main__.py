@@ -24,7 +24,7 @@ console = Console()
 
 def main(run: type[Any] = Run, title: str = "over HTTP", usual_kills: int = 1000) -> int:
     """Kill on each store and print what it cost; `run` says what is done meanwhile and how it is counted."""
-    options = _parse(f"python -m {run.__module__.rpartition('.')[0]}", usual_kills)
+    options = _parse(f"python -m {run.__module__.rpartition('.')[0]}", title, usual_kills)
     stores = ["sqlite", "postgres"] if options.store == "both" else [options.store]
     reports = {store: _run(run, store, options.kills, options.seed) for store in stores}
     console.print(_table(reports, title))
@@ -33,8 +33,8 @@ def main(run: type[Any] = Run, title: str = "over HTTP", usual_kills: int = 1000
     return int(not all(report.is_clean for report in reports.values()))
 
 
-def _parse(prog: str, usual_kills: int) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
+def _parse(prog: str, title: str, usual_kills: int) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=prog, description=f"Kill real servers and workers under load: {title}.")
     parser.add_argument("--kills", type=int, default=usual_kills, help=f"on each store ({usual_kills})")
     parser.add_argument("--store", choices=["sqlite", "postgres", "both"], default="both")
     parser.add_argument("--seed", type=int, default=1)
