@@ -22,8 +22,16 @@ def facts(postgres_version: str | None) -> dict[str, Any]:
         "postgresql": postgres_version or "not used",
         "syncs/s": round(syncs_per_second()),
         "system": f"{platform.system()} {platform.machine()}",
-        "packages": {name: metadata.version(name) for name in PACKAGES},
+        "packages": {name: _version(name) for name in PACKAGES},
     }
+
+
+def _version(package: str) -> str:
+    """Figures without a peer can be taken where the peers are not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def syncs_per_second(seconds: float = 0.3) -> float:

@@ -20,6 +20,7 @@ from bench.neighbour_receivers import Receivers
 from bench.notify_server import prepare
 from bench.place import in_file
 from ulak import NewJob, Ulak
+from ulak.errors import Error
 from ulak.settings import Settings
 
 RATE = 200
@@ -123,7 +124,10 @@ async def _fill(ulak: Ulak, urls: list[str], number: int, when: str) -> None:
     documents = [json.dumps({name: value for name, value in one.items() if value}).encode() for one in requests]
     for start in range(0, number, 1000):
         size = min(1000, number - start)
-        await ulak.notify.accept_batch([documents[index % len(documents)] for index in range(size)])
+        verdicts = await ulak.notify.accept_batch([documents[index % len(documents)] for index in range(size)])
+        refused = [one for one in verdicts if isinstance(one, Error)]
+        if refused:
+            raise RuntimeError(f"{len(refused)} of {size} were refused: {refused[0]}")
 
 
 async def _send_steadily(ulak: Ulak, hook: str, seconds: float) -> tuple[dict[str, float], dict[str, float]]:
