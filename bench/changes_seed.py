@@ -144,11 +144,12 @@ def run(address: str, paths: dict[str, Path], tree_cpu: Callable[[int], float]) 
             for role in ("PK", "GB"):
                 table = f"seed_temp_{role.lower()}"
                 connection.execute(f"TRUNCATE {table}")
+                connection.execute(f"DROP INDEX IF EXISTS {table}_key, {table}_documents")  # made anew after the COPY
                 with connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:
                     for row in _rows(paths[role], role):
                         copy.write_row(row)
-                connection.execute(f"CREATE INDEX IF NOT EXISTS {table}_key ON {table} (identifier)")
-                connection.execute(f"CREATE INDEX IF NOT EXISTS {table}_documents ON {table} USING gin (documents)")
+                connection.execute(f"CREATE INDEX {table}_key ON {table} (identifier)")
+                connection.execute(f"CREATE INDEX {table}_documents ON {table} USING gin (documents)")
             for number, (feed, document) in enumerate((("einvoice", "Invoice"), ("edespatch", "DespatchAdvice")), 1):
                 counts[feed] = _feed(connection, feed, document, number)
                 for name in ("_new_data", "_added", "_modified", "_removed"):

@@ -217,7 +217,7 @@ users = st.builds(
 def test_the_pattern_agrees_with_expat(user):
     text = user.xml().strip()
     try:
-        slow = gib_block.read_with_expat(text)
+        slow = gib_block.read_with_expat(text.encode())
     except BadRecord:
         with pytest.raises(BadRecord):
             gib_block.read_user(text.encode())

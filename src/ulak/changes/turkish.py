@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-_CAPITALS = str.maketrans({"I": "ı", "İ": "i"})
-
 
 def lower(text: str) -> str:
-    return text.translate(_CAPITALS).lower()
+    return text.replace("I", "ı").replace("İ", "i").lower()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ulak.changes import turkish
 from ulak.changes.sources import gib_block
-from ulak.changes.sources.cut import bare_block, cut
+from ulak.changes.sources.cut import cut
 from ulak.changes.sources.source import FeedForm, Merged, Opened, Parsed, Unfit
 
 _FIELDS = ("title", "accountType", "type", "firstCreationTime", "aliases")
@@ -42,7 +42,7 @@ class GibSource:
         return b"<Documents" not in block
 
     def parse(self, role: str, block: bytes) -> Parsed:
-        user = gib_block.read_user(bare_block(block, "User"))
+        user = gib_block.read_user(block)
         scalars = [user.account_type, user.first_creation_time, user.title, user.type]
         parts: dict[str, Part | None] = {}
         for document, live in user.documents.items():
@@ -61,16 +61,16 @@ class GibSource:
     def merge(self, feed: str, identifier: str, parts: Mapping[str, Part]) -> Merged:
         rows = [scalars for scalars, _ in parts.values()]
         if len(rows) == 1 or rows[0] == rows[1]:
-            merged, lowered = rows[0], turkish.lower(rows[0][2] or "")
+            merged, lowered, own = rows[0], turkish.lower(rows[0][2] or ""), {}
         else:
             merged = [_largest(column) for column in zip(*rows, strict=True)]
             lowered = max((turkish.lower(row[2]) for row in rows if row[2] is not None), default="")
+            own = {role: parts[role][0] for role in self.roles if parts[role][0] != merged}
         account, first, title, kind = merged
         aliases = sorted((name, role, created or "") for role, (_, live) in parts.items() for name, created in live)
         signature = ",".join([f"{name}:{role}" for name, role, _ in aliases])
         spaced = (first or "").replace("T", " ")
         text = f"{identifier}{lowered}{account or ''}{kind or ''}{spaced}{signature}"
-        own = {role: parts[role][0] for role in self.roles if role in parts and parts[role][0] != merged}
         return Merged(
             {
                 "title": title,

@@ -7,22 +7,24 @@ from collections.abc import Callable
 from typing import NamedTuple
 from xml.parsers import expat
 
+from ulak.changes.sources.cut import bare_block
 from ulak.changes.sources.source import BadRecord, Unfit
 
 _SPACE = r"[ \t\n]*"
 _ALIAS = (
-    rf"{_SPACE}<Alias>{_SPACE}<Name>([^<]*)</Name>{_SPACE}<CreationTime>([^<]*)</CreationTime>{_SPACE}"
+    rf"<Alias>{_SPACE}<Name>([^<]*)</Name>{_SPACE}<CreationTime>([^<]*)</CreationTime>{_SPACE}"
     rf"(<DeletionTime>[^<]*</DeletionTime>{_SPACE})?</Alias>"
 )
-_DOCUMENT = rf'{_SPACE}<Document type="(\w+)">((?:{re.sub(r"[(](?![?])", "(?:", _ALIAS)})*){_SPACE}</Document>'
+_TYPE = r'<Document type="(\w+)">'
+_DOCUMENT = rf"{_SPACE}{_TYPE}(?:{_SPACE}{_ALIAS})*{_SPACE}</Document>"
 _USER = re.compile(
-    rf"<User>{_SPACE}<Identifier>([^<]*)</Identifier>{_SPACE}<Title>([^<]*)</Title>{_SPACE}<Type>([^<]*)</Type>{_SPACE}"
+    rf"{_SPACE}<User>{_SPACE}<Identifier>([^<]*)</Identifier>{_SPACE}<Title>([^<]*)</Title>{_SPACE}<Type>([^<]*)</Type>{_SPACE}"
     rf"<FirstCreationTime>([^<]*)</FirstCreationTime>{_SPACE}(?:<AccountType>([^<]*)</AccountType>{_SPACE})?"
     rf"<Documents>((?:{re.sub(r'[(](?![?])', '(?:', _DOCUMENT)})*){_SPACE}</Documents>{_SPACE}</User>",
     re.ASCII,
 )
-_documents = re.compile(_DOCUMENT, re.ASCII).findall
-_aliases = re.compile(_ALIAS, re.ASCII).findall
+# What is left to find where the whole pattern has matched: a document's type, or an alias.
+_inside = re.compile(f"{_TYPE}|{_ALIAS}", re.ASCII).findall
 # What XML forbids or changes on the way: expat knows how.
 _CONTROLS = bytes({*range(0x20)} - {0x09, 0x0A})
 _odd_entity = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)").search
@@ -50,7 +52,7 @@ def read_user(block: bytes) -> User:
         raise Unfit("it is not UTF-8") from error
     found = None if _is_odd(block) else _USER.fullmatch(text)
     if found is None:
-        return read_with_expat(text)
+        return read_with_expat(bare_block(block, "User"))
     return _by_pattern(found, _plain if "&" in text else _as_it_is)
 
 
@@ -83,11 +85,12 @@ def _as_it_is(text: str) -> str:
 def _by_pattern(found: re.Match[str], plain: Callable[[str], str]) -> User:
     identifier, title, kind, first, account, inner = found.groups()
     documents: dict[str, list[tuple[str, str | None]]] = {}
-    for name, aliases in _documents(inner):
-        live = documents.setdefault(name, [])
-        for alias, created, deleted in _aliases(aliases):
-            if not deleted:
-                live.append((plain(alias), _time(plain(created))))
+    live: list[tuple[str, str | None]] = []
+    for name, alias, created, deleted in _inside(inner):
+        if name:
+            live = documents.setdefault(name, [])
+        elif not deleted:
+            live.append((plain(alias), _time(plain(created))))
     return _user(plain(identifier), plain(title), plain(kind), plain(first), account and plain(account), documents)
 
 
@@ -137,13 +140,13 @@ class _Reader:
                 self._live += [(one, self._created) for one in self._names]
 
 
-def read_with_expat(text: str) -> User:
+def read_with_expat(block: bytes) -> User:
     reader, parser = _Reader(), expat.ParserCreate()
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
     parser.CharacterDataHandler = reader.data
     try:
-        parser.Parse(text.encode(), True)
+        parser.Parse(block, True)
     except expat.ExpatError as error:
         raise BadRecord(f"it is not well-formed: {error}") from error
     texts = reader.texts
