@@ -58,7 +58,7 @@ places = st.one_of(
 def test_every_point_within_a_circle_is_within_its_ranges(centre, radius, part, bearing):
     here = point_at(*centre)
     there = point_at(*moved(*centre, radius * part, bearing))
-    ranges = ranges_around(here.cell, float(radius))
+    ranges = ranges_around(here, float(radius))
     assert len(ranges) <= MAX_RANGES
     if squared_chord(here.vector, there.vector) <= chord_of(radius):
         assert any(low <= there.cell <= high for low, high in ranges)
@@ -80,12 +80,12 @@ def test_a_squared_chord_tells_the_great_circle_distance(one, other):
 def test_neighbours_across_an_edge_of_the_map_are_near(one, other):
     here, there = point_at(*one), point_at(*other)
     assert squared_chord(here.vector, there.vector) <= chord_of(25)
-    assert any(low <= there.cell <= high for low, high in ranges_around(here.cell, 25.0))
+    assert any(low <= there.cell <= high for low, high in ranges_around(here, 25.0))
 
 
 def test_the_largest_circle_is_everywhere():
     assert chord_of(20_100_000) >= squared_chord(point_at(90, 0).vector, point_at(-90, 0).vector)
-    assert len(ranges_around(point_at(41, 29).cell, 20_100_000.0)) <= MAX_RANGES
+    assert len(ranges_around(point_at(41, 29), 20_100_000.0)) <= MAX_RANGES
 
 
 @given(st.integers(-180_000_000, 180_000_000))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from datetime import UTC, datetime
 
 import pytest
 
-from tests.dispatch.conftest import HERE, request
+from tests.dispatch.conftest import HERE, request, settle_in
 from ulak import Ulak
 from ulak.clock import ManualClock, to_millis
 from ulak.dispatch import records
@@ -135,3 +136,10 @@ async def test_nobody_in_the_circle_is_explained_too(ulak):
     first = (await ulak.dispatch.explain(view.task.id))[0]
     assert (first.ranked, first.counts) == ((), {"inactive": 1})
     assert [(one.helper, one.reason) for one in first.excluded] == [("away", "inactive")]
+
+
+async def test_searches_that_take_long_do_not_keep_the_others_of_their_read_waiting(ulak, monkeypatch):
+    monkeypatch.setattr("ulak.dispatch.nearby.search.READ_SECONDS", -1.0)  # one of each read, the rest goes on
+    names = await settle_in(ulak, 5)
+    views = await asyncio.gather(*(ulak.dispatch.open(request()) for _ in names))
+    assert sorted(one.helper for view in views for one in view.pending) == names

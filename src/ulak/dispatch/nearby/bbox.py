@@ -34,12 +34,12 @@ class Box:
         """The cells of a circle around the box: what they hold beyond it is left out by its edges."""
         width = (self.east - self.west) % 360 or (360 if self.east != self.west else 0)
         if width > 90 or self.north - self.south > 90:
-            return ranges_around(point_at(0, 0).cell, math.pi * EARTH_RADIUS_METERS)
+            return ranges_around(point_at(0, 0), math.pi * EARTH_RADIUS_METERS)
         middle = (self.west + width / 2 + 540) % 360 - 180
         centre = point_at((self.south + self.north) / 2, middle)
         corners = [point_at(latitude, self.west) for latitude in (self.south, self.north, self._widest())]
         far = max(squared_chord(centre.vector, corner.vector) for corner in corners)
-        return ranges_around(centre.cell, math.ceil(meters_of(far)) + 1.0)
+        return ranges_around(centre, math.ceil(meters_of(far)) + 1.0)
 
     def _widest(self) -> float:
         """The latitude at which the box is widest: the one nearest to the equator."""

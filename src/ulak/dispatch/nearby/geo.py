@@ -20,13 +20,14 @@ MAX_RANGES = 50
 
 _SCALE = 1_000_000_000
 _FURTHEST = 4 * _SCALE * _SCALE + 4 * _SCALE  # the squared chord of two opposite points, and what rounding adds
-# A cell's descendants reach beyond its edges: so many edges from its centre. The two cells of resolution 9 that hold
-# the points themselves add theirs. A property test looks for points beyond, around the pentagons too.
+# A cell's descendants reach beyond its edges: so many edges from its centre; a point of a cell of resolution 9 itself
+# less far. A property test looks for points beyond, around the pentagons too.
 _REACH = 1.3
 _OWN_REACH = 1.12
 _STEP = 1.42  # edges that a ring of cells adds at least; 1.5 where nothing is distorted
 _HEXAGON = 2 / (3 * math.sqrt(3))  # an edge squared, of an area
 MAX_STEPS = 14
+MAX_CENTRES = 30_000  # cells whose centres are remembered: a large town's
 _DIGIT_BITS = 3
 _RESOLUTION_SHIFT = 52
 _RESOLUTION_MASK = 0xF << _RESOLUTION_SHIFT
@@ -93,32 +94,32 @@ def chord_of(meters: float) -> int:
 
 
 @lru_cache(maxsize=4096)
-def ranges_around(cell: int, radius_meters: float) -> tuple[Range, ...]:
-    """At most MAX_RANGES ranges that hold every cell with a point within the radius of a point of this cell."""
+def ranges_around(centre: Point, radius_meters: float) -> tuple[Range, ...]:
+    """At most MAX_RANGES ranges that hold the cells of all points within the radius."""
     for resolution in range(RESOLUTION, -1, -1):
-        found = _covering(cell, radius_meters, resolution)
+        found = _covering(centre, radius_meters, resolution)
         if found is not None and len(merged := _merge(found, resolution)) <= MAX_RANGES:
             return tuple(merged)
     return (_range_of_all(),)
 
 
-def _covering(cell: int, radius_meters: float, resolution: int) -> list[int] | None:
+def _covering(centre: Point, radius_meters: float, resolution: int) -> list[int] | None:
     """Cells of a resolution whose descendants may be within the radius; None when there are too many to look at."""
     if not resolution:
         return list(h3.get_res0_cells())
-    middle = h3.cell_to_parent(cell, resolution)
-    edge, own_edge = _edge(middle), _edge(cell)
-    beyond = _REACH * edge if resolution < RESOLUTION else _OWN_REACH * own_edge
-    reach = radius_meters + beyond + _OWN_REACH * own_edge
-    offset = edge if resolution < RESOLUTION else 0  # the disk is around the middle's centre, the circle is not
-    steps = math.ceil((reach + offset) / (_STEP * edge))
+    middle = h3.cell_to_parent(centre.cell, resolution)
+    edge = _edge(middle)
+    beyond = (_REACH if resolution < RESOLUTION else _OWN_REACH) * edge
+    reach = radius_meters + beyond
+    aside = meters_of(squared_chord(centre.vector, vector_at(*h3.cell_to_latlng(middle))))
+    steps = math.ceil((reach + aside) / (_STEP * edge))  # the disk is around the middle's centre, the circle is not
     if steps > MAX_STEPS:
         return None
     disk = h3.grid_disk(middle, steps)
     if len(disk) < 3 * steps * (steps + 1) + 1:  # a pentagon is near: twelve places, where neighbours differ in size
         reach += beyond
         disk = h3.grid_disk(middle, 2 * steps)
-    return _within(h3.cell_to_latlng(cell), reach, disk)
+    return _within(centre, reach, disk)
 
 
 def _edge(cell: int) -> float:
@@ -127,17 +128,22 @@ def _edge(cell: int) -> float:
     return math.sqrt(area * _HEXAGON * (2 if h3.is_pentagon(cell) else 1))
 
 
-def _within(centre: tuple[float, float], reach: float, cells: Iterable[int]) -> list[int]:
-    """Those with their centres within reach, by the haversine of the angle."""
-    limit = math.sin(min(reach / (2 * EARTH_RADIUS_METERS), math.pi / 2)) ** 2
-    phi, theta = map(math.radians, centre)
-    flat, near, to_latlng, half = math.cos(phi), [], h3.cell_to_latlng, math.pi / 360
-    for cell in cells:
-        latitude, longitude = to_latlng(cell)
-        up, across = sin(latitude * half - phi / 2), sin(longitude * half - theta / 2)
-        if up * up + flat * cos(latitude * half * 2) * across * across <= limit:
-            near.append(cell)
-    return near
+def _within(centre: Point, reach: float, cells: Iterable[int]) -> list[int]:
+    """Those with their centres within reach, by the squared chord."""
+    limit, (x, y, z) = chord_of(reach), map(float, centre.vector)
+    return [
+        cell
+        for cell in cells
+        for a, b, c in (_centre_of(cell),)
+        if (a - x) * (a - x) + (b - y) * (b - y) + (c - z) * (c - z) <= limit
+    ]
+
+
+@lru_cache(maxsize=MAX_CENTRES)
+def _centre_of(cell: int) -> tuple[float, float, float]:
+    """Its vector, as floats: the interpreter multiplies them faster than whole numbers of this size."""
+    x, y, z = vector_at(*h3.cell_to_latlng(cell))
+    return float(x), float(y), float(z)
 
 
 def _merge(cells: Iterable[int], resolution: int) -> list[Range]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ulak import codec
+from ulak.clock import SystemClock
 from ulak.dispatch.model import Candidate, Excluded, HelpTask, SearchResult
 from ulak.dispatch.nearby.eligible import rank
 from ulak.dispatch.nearby.geo import Point, chord_of, point_at, ranges_around
@@ -21,7 +22,8 @@ sql = Queries("ulak.dispatch")
 
 MAX_SHOWN = 50
 MAX_READS = 2
-MAX_TOGETHER = 16
+MAX_TOGETHER = 64
+READ_SECONDS = 0.25  # after which a read begins no further search
 
 _RANKED, _COUNTED, _LEFT_OUT = range(3)
 
@@ -48,7 +50,7 @@ class Circle:
 
 
 def search(tx: Tx, circle: Circle, policy: Policy, limit: int | None = None) -> SearchResult:
-    ranges = ranges_around(circle.centre.cell, circle.radius)
+    ranges = ranges_around(circle.centre, circle.radius)
     found = tx.rows_as(
         sql.search_circle,
         FoundRow,
@@ -89,9 +91,17 @@ def circle_of(task: HelpTask, policy: Policy, asked: Collection[int] = ()) -> Ci
 
 
 def search_all(tx: Tx, tasks: Sequence[HelpTask], policy: Policy) -> list[SearchResult]:
-    """The next search of each task: a new one has asked nobody yet, and nobody is asked twice."""
-    found = []
+    """The next search of the first tasks, as many as there is time for; others wait for this reader too.
+
+    A new task has asked nobody yet, and nobody is asked twice.
+    """
+    found: list[SearchResult] = []
+    ends_at = SystemClock.monotonic() + READ_SECONDS
+    if tx.multi_process:
+        tx.rows(sql.keep_plan)
     for task in tasks:
+        if found and SystemClock.monotonic() > ends_at:
+            break
         asked = {helper for (helper,) in tx.rows(sql.list_asked, task=task.id)} if task.searches else ()
         found.append(search(tx, circle_of(task, policy, asked), policy))
     return found
@@ -128,6 +138,7 @@ class Searches:
                 if not future.done():
                     future.set_exception(error)
             return
-        for (_, future), result in zip(taken, found, strict=True):
+        self._waiting[:0] = taken[len(found) :]
+        for (_, future), result in zip(taken, found, strict=False):
             if not future.done():
                 future.set_result(result)
