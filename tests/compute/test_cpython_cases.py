@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import unittest
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from ulak.compute import Executor, Future
 
 WORKERS = 5
+NO_CASES = f"no test package here; on Debian: apt-get install libpython3.{sys.version_info.minor}-testsuite"
 
 # Cases that can't hold here, each with its reason.
 EXCEPTIONS = {
@@ -51,7 +53,7 @@ class Ours:
 def adapted(module, name):
     found = case(module, name)
     if found is None:
-        return pytest.mark.skip(reason="this interpreter has no test package")(type(name, (unittest.TestCase,), {}))
+        return pytest.mark.skip(reason=NO_CASES)(type(name, (unittest.TestCase,), {}))
     return pytest.mark.slow(type(f"Our{name}", (Ours, found, unittest.TestCase), {}))
 
 
@@ -65,7 +67,7 @@ TestShutdown = adapted("test_shutdown", "ExecutorShutdownTest")
 def our_futures(monkeypatch):
     found = case("test_future", "FutureTests")
     if found is None:
-        pytest.skip("this interpreter has no test package")
+        pytest.skip(NO_CASES)
     home = importlib.import_module(found.__module__)
     for module in (home, importlib.import_module(home.create_future.__module__)):
         monkeypatch.setattr(module, "Future", Future)
