@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 # Tests wait more than they compute: on two cores four processes took 13:41 minutes where two took 17:22.
 TEST_PROCESSES ?= 4
 
-.PHONY: help setup run test browser shots check bench crash kafka format docs site build lock clean
+.PHONY: help setup run test browser tools shots check bench crash kafka format docs site build lock clean
 
 help:  ## This list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -30,6 +30,16 @@ else ifeq ($(shell id -u),0)
 else
 	@echo "sudo apt-get update && sudo apt-get install -y chromium"
 endif
+
+tools: .tools/helm .tools/promtool  ## Get the tools that check deploy/: helm by Go, promtool from Debian's package
+
+.tools/helm:
+	GOBIN=$(CURDIR)/.tools go install helm.sh/helm/v3/cmd/helm@latest
+
+.tools/promtool:
+	rm -rf .tools/unpacked && mkdir -p .tools/unpacked
+	cd .tools/unpacked && apt-get download prometheus && dpkg -x prometheus_*.deb . && mv usr/bin/promtool ..
+	rm -rf .tools/unpacked
 
 check: setup  ## Lint, format, types, import contracts
 	$(BIN)/ruff check .
@@ -106,5 +116,5 @@ lock:  ## Resolve anew what pyproject.toml allows and write the pins
 	rm -rf .venv-lock
 
 clean:  ## Remove everything that make built
-	rm -rf $(VENV) .venv-lock build dist site src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-lock .tools build dist site src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench -name __pycache__ -type d -exec rm -rf {} +
