@@ -93,9 +93,10 @@ def _s(number: int) -> str:
 def screen(facts: Observed, verdict: Judgement) -> list[str]:
     """The verdict, then the facts behind it: about a dozen lines."""
     jobs = " · ".join(f"{name} {facts.states.get(name, 0):,}" for name in STATES)
-    oldest = "" if facts.oldest_seconds is None else f"; the oldest for {_span(facts.oldest_seconds)}"
     lines = [verdict.sentence, *(f"  look      {one}" for one in verdict.findings)]
-    lines += [f"  where     {facts.place}", f"  jobs      {jobs}{oldest}"]
+    lines += [f"  where     {facts.place}", f"  jobs      {jobs}"]
+    if facts.oldest_seconds is not None:
+        lines.append(f"  oldest    waits for {_span(facts.oldest_seconds)}")
     lines.append(
         f"  ended     {facts.done:,} done · {'over ' if facts.dead > MAX_DEAD else ''}{facts.dead:,} dead letters · "
         f"{facts.uncertain:,} attempts were uncertain"

@@ -15,6 +15,7 @@ from ulak.cli import logs
 from ulak.cli.command import AsJson, Desk
 from ulak.cli.option import Assignments, ConfigFile, load_settings
 from ulak.cli.running_server import HeldByWorker, file_of
+from ulak.cli.table import local
 from ulak.cli.verdict import MAX_DEAD, STATES, Observed, judge, pools_nearly_full, screen
 from ulak.clock import to_millis
 from ulak.errors import Error, Unavailable
@@ -98,7 +99,7 @@ def _age(oldest_at: int | None, now: int) -> float | None:
 
 def _worker(one: dict[str, Any]) -> str:
     running = "" if one["running"] is None else f", runs {one['running']}"
-    return f"{one['label']}, since {one['startedAt']}{running}"
+    return f"{one['label']}, since {local(one['startedAt'])}{running}"
 
 
 async def _look_into(database: Path, place: str, worker: str) -> Observed:
