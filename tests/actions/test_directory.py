@@ -130,12 +130,14 @@ async def test_an_address_is_sent_five_codes_in_an_hour_whichever_channels_have_
         await told.person(("email", "ada@example.org"), verified=False)
         for identifier in (1, 3, 1, 3, 1):
             await book.verify(identifier)
+        await drain(ulak)  # time that passes while they run would end their attempts
         await advance(ulak, 600)
         await book.delete_channel(1)
         with pytest.raises(Refused, match="5 codes") as refused:
             await book.verify(3)
         assert refused.value.retry_after_seconds == pytest.approx(3000, abs=1)
         await book.verify(2)  # another address
+        await drain(ulak)
         await advance(ulak, 3001)
         await book.verify(3)
         await drain(ulak)
