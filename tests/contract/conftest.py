@@ -11,7 +11,8 @@ import pytest
 from tests.contract.bench import Bench, Ears
 from tests.postgres_server import fresh_database
 from ulak.clock import ManualClock
-from ulak.spine.store import Store, live_pool
+from ulak.spine.capacity import live_pool
+from ulak.spine.store import Store
 from ulak.stores.postgres.store import PostgresStore
 from ulak.stores.sqlite.store import SqliteStore
 

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from tests.contract.bench import Bench, ids_of
+from ulak.spine.capacity import live_pool
 from ulak.spine.outcome import Retry
-from ulak.spine.store import live_pool
 from ulak.spine.units.cancel import CANCEL
 from ulak.spine.units.enqueue import Full
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from ulak.spine.capacity import live_pool
 from ulak.spine.outcome import Dead
-from ulak.spine.store import live_pool
 from ulak.spine.units.enqueue import Full
 
 

@@ -9,7 +9,7 @@ import pytest
 from ulak.clock import ManualClock
 from ulak.spine.store import Verb, WriterQueue
 from ulak.stores.postgres.credits import Credits
-from ulak.stores.postgres.store import _give_back
+from ulak.stores.postgres.upkeep import give_back
 
 BLOCK = 10  # an eighth of the bound
 
@@ -55,7 +55,7 @@ async def test_what_is_lent_to_a_caller_is_not_given_back_as_idle_in_the_same_co
 
         def lend_and_give_back(tx):
             assert tx.lend(Counter(mail=5)) is None
-            _give_back(tx, {"mail": 9})
+            give_back(tx, {"mail": 9})
 
         await bench.store.write(lend_and_give_back)
         assert bench.store.capacity.held("mail") == 4

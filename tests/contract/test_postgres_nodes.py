@@ -16,6 +16,7 @@ from ulak.ids import NODE_REST_MILLIS
 from ulak.spine.loops.rescuer import BEAT, Beat, Rescuer
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.units.enqueue import Full
+from ulak.stores.postgres.upkeep import say_goodbye
 from ulak.spine.units.rescue import RESCUE, Lost
 
 pytestmark = pytest.mark.postgres
@@ -106,14 +107,13 @@ async def test_credit_of_an_owner_that_was_declared_dead_returns(two):
 async def test_who_gives_its_node_back_takes_nothing_more(opened, database, monkeypatch):
     async with opened(database) as bench:
         under_way, go_on = threading.Event(), threading.Event()
-        say_goodbye = bench.store._say_goodbye
 
-        def held_up(tx):
+        def held_up(tx, **told):
             under_way.set()
             go_on.wait(10)
-            say_goodbye(tx)
+            say_goodbye(tx, **told)
 
-        monkeypatch.setattr(bench.store, "_say_goodbye", held_up)
+        monkeypatch.setattr("ulak.stores.postgres.store.say_goodbye", held_up)
         row = bench.row()
         closing = asyncio.ensure_future(bench.store.close())
         await asyncio.to_thread(under_way.wait, 10)

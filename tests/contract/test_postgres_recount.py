@@ -7,7 +7,7 @@ import asyncio
 import psycopg
 import pytest
 
-from ulak.spine.store import live_pool
+from ulak.spine.capacity import live_pool
 from ulak.spine.units.enqueue import Full
 from ulak.stores.postgres.connections import connect
 from ulak.stores.postgres.recount import recount

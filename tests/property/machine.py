@@ -15,9 +15,9 @@ from tests.property.driver import Driver, Snapshot, Stored, active, live
 from tests.property.model import Ended, Model, Piece, Said, replay
 from ulak import codec
 from ulak.errors import NotFound
+from ulak.spine.capacity import live_pool
 from ulak.spine.job import BEHIND, DEFERRED, LEASED, PARKED, READY, SUSPECT, Lease, Row
 from ulak.spine.outcome import Cancel, Dead, Done, Outcome, Release, Retry, Settlement, Snooze
-from ulak.spine.store import live_pool
 from ulak.spine.units import dead_letters
 from ulak.spine.units.cancel import CANCEL
 from ulak.spine.units.claim import CLAIM_SUSPECTS, Claimed, Demand, SuspectDemand, Want

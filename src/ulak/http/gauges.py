@@ -12,8 +12,8 @@ from prometheus_client.registry import Collector
 from ulak.app import Ulak
 from ulak.errors import Error
 from ulak.masking import mask_text
+from ulak.spine.capacity import live_pool
 from ulak.spine.query import Queries
-from ulak.spine.store import live_pool
 from ulak.spine.telemetry import GaugePoint, families_of
 from ulak.spine.units.sample import Sample
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from operator import itemgetter
@@ -13,6 +13,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from ulak.clock import Clock
 from ulak.ids import Ids
+from ulak.spine.capacity import Capacity, line_of, live_pool
 from ulak.spine.job import Lease, Row
 from ulak.spine.outcome import Settlement
 from ulak.spine.query import Query
@@ -25,9 +26,6 @@ S = TypeVar("S")
 # A word, the jobs of which it is said, and what they have in common: their kind and what else there is to say.
 Event = tuple[str, list[int], str, Any]
 
-
-# Behind a kind: the pool of its live jobs. No kind of anybody ends like this.
-_LIVE = "\tlive"
 
 _level = itemgetter(*map(Row._fields.index, ("kind", "prio")))  # called for every new job
 
@@ -94,61 +92,6 @@ class AfterCommit:
         """The pools that have gained capacity, and the lines of keys of which fewer jobs are parked."""
         keys = [line_of(key) for key, number in self.parked.items() if number < 0]
         return [pool for pool, number in self.free.items() if number > 0] + keys
-
-
-def live_pool(kind: str) -> str:
-    """The pool of all live jobs of a kind; that of its active ones has the kind's own name."""
-    return kind + _LIVE
-
-
-def line_of(key: str) -> str:
-    """The line of those who wait until fewer jobs of a key are parked."""
-    return f"\tkey\t{key}"
-
-
-class Capacity:
-    """How many more jobs may be accepted, by pool, and how many are parked by key. Only commits change it.
-
-    Every kind has two pools: `active` bounds what is ready or runs, `live` what is parked as well. A key is remembered
-    while jobs of it are parked, so there are at most as many as parked jobs: 127 MB for a million of them.
-    """
-
-    def __init__(self, active: Callable[[str], int], live: Callable[[str], int] | None = None) -> None:
-        self._active = active
-        self._live = live or active
-        self.available: dict[str, int] = {}
-        self.parked: dict[str, int] = {}
-        self.closed_because: str | None = None
-
-    def bound(self, pool: str) -> int:
-        kind = pool.removesuffix(_LIVE)
-        return self._active(pool) if kind == pool else self._live(kind)
-
-    def free(self, pool: str) -> int:
-        found = self.available.get(pool)
-        return self.available.setdefault(pool, self.bound(pool)) if found is None else found
-
-    def load(self, kinds: Iterable[tuple[str, int, int]], keys: Iterable[tuple[str, int]]) -> None:
-        """Start from what the store holds: (kind, live jobs, active jobs) and (key, parked jobs)."""
-        for kind, live, active in kinds:
-            self.available[kind] = self.free(kind) - active
-            self.available[live_pool(kind)] = self.free(live_pool(kind)) - live
-        self.parked = dict(keys)
-
-    def apply(self, change: Counter[str]) -> list[str]:
-        """Apply a commit's changes; answers the pools that have gained capacity."""
-        for pool, number in change.items():
-            self.available[pool] = self.free(pool) + number
-        return [pool for pool, number in change.items() if number > 0]
-
-    def move(self, change: Counter[str]) -> None:
-        """Apply a commit's changes of what is parked."""
-        for key, number in change.items():
-            left = self.parked.get(key, 0) + number
-            if left > 0:
-                self.parked[key] = left
-            else:
-                self.parked.pop(key, None)
 
 
 class Tx(ABC):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ulak.clock import ManualClock
+from ulak.spine.capacity import live_pool
 from ulak.spine.loops.drain import MAX_RETRY_SECONDS, MIN_RETRY_SECONDS, DrainRates
-from ulak.spine.store import live_pool
 
 MAIL, LIVE = "mail.send", live_pool("mail.send")
 

@@ -9,10 +9,10 @@ import pytest
 from ulak import Refused, Unavailable
 from ulak.clock import ManualClock
 from ulak.spine.breaker import BreakerPolicy, Breakers
+from ulak.spine.capacity import Capacity
 from ulak.spine.handler import Handler, Handlers
 from ulak.spine.job import Row
 from ulak.spine.loops.gate import Gate, Waiter
-from ulak.spine.store import Capacity
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.units.enqueue import ENQUEUE, Full
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import exp
 
 from ulak.clock import Clock
+from ulak.spine.capacity import live_pool
 from ulak.spine.job import JobEvent
-from ulak.spine.store import live_pool
 
 WINDOW_SECONDS = 10.0  # what came free earlier than this counts for little
 MIN_RETRY_SECONDS = 1.0

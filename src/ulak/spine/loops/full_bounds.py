@@ -9,7 +9,7 @@ import structlog
 
 from ulak.clock import Clock
 from ulak.masking import mask_text
-from ulak.spine.store import Capacity
+from ulak.spine.capacity import Capacity
 from ulak.spine.units.enqueue import Full
 
 log = structlog.get_logger("ulak.gate")

@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 from ulak.clock import Clock
 from ulak.errors import Refused, Unavailable
 from ulak.spine.breaker import Breakers
+from ulak.spine.capacity import line_of, live_pool
 from ulak.spine.handler import Handlers
 from ulak.spine.job import Row
 from ulak.spine.loops.drain import MAX_RETRY_SECONDS, MIN_RETRY_SECONDS, DrainRates
 from ulak.spine.loops.full_bounds import FullBounds
 from ulak.spine.patience import bounded_wait, is_request
-from ulak.spine.store import Store, Verb, line_of, live_pool
+from ulak.spine.store import Store, Verb
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.units.enqueue import ENQUEUE, Full
 

@@ -9,10 +9,11 @@ from itertools import chain
 from operator import itemgetter
 
 from ulak.errors import Refused
+from ulak.spine.capacity import Capacity, line_of, live_pool
 from ulak.spine.event import events_for
 from ulak.spine.job import DEFERRED, READY, JobEvent, NewJob, Row
 from ulak.spine.query import Queries
-from ulak.spine.store import Capacity, Tx, Verb, WriterQueue, line_of, live_pool
+from ulak.spine.store import Tx, Verb, WriterQueue
 from ulak.spine.units.slots import Placement
 from ulak.spine.validate import to_rows
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from ulak.clock import Clock
-from ulak.spine.store import Capacity
+from ulak.spine.capacity import Capacity
 from ulak.stores.postgres.lines import Lines
 
 MAX_IN_A_BLOCK = 1000

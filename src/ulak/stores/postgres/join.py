@@ -17,11 +17,12 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from ulak.errors import Conflict, Misconfigured
+from ulak.spine.capacity import live_pool
 from ulak.spine.event import events_for, to_block
 from ulak.spine.job import BEHIND, DEFERRED, READY, Row
 from ulak.spine.job import JobEvent as JobWord
 from ulak.spine.query import Queries
-from ulak.spine.store import AfterCommit, live_pool
+from ulak.spine.store import AfterCommit
 from ulak.stores.postgres.notices import words
 from ulak.stores.postgres.owner import Owner
 from ulak.stores.postgres.reservations import Loan

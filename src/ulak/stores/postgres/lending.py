@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
+from ulak.spine.capacity import live_pool
 from ulak.spine.job import Row
-from ulak.spine.store import Tx, live_pool
+from ulak.spine.store import Tx
 from ulak.spine.units.enqueue import Full, crowded, demands
 from ulak.stores.postgres import join
 from ulak.stores.postgres.credits import Credits

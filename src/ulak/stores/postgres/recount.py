@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ulak.spine.capacity import live_pool
 from ulak.spine.query import Queries
-from ulak.spine.store import live_pool
 from ulak.stores.postgres.connections import Connection
 from ulak.stores.postgres.owner import RECOUNT_LOCK
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import structlog
 
 from ulak.clock import Clock
 from ulak.errors import Misconfigured, Unavailable
+from ulak.spine.capacity import Capacity
 from ulak.spine.job import Row
 from ulak.spine.query import Queries
-from ulak.spine.store import LAST_SECONDS, AfterCommit, Capacity, CommitListener, Tx, Verb, WriterQueue
+from ulak.spine.store import LAST_SECONDS, AfterCommit, CommitListener, Tx, Verb, WriterQueue
 from ulak.stores.migrate import ONLY_SPINE, Lines, prepare_postgres
 from ulak.stores.postgres.address import without_secrets
 from ulak.stores.postgres.check import check_place
@@ -29,7 +31,7 @@ from ulak.stores.postgres.reader import Reader
 from ulak.stores.postgres.recount import recount
 from ulak.stores.postgres.relay import Relay
 from ulak.stores.postgres.session import PostgresSession, in_our_words
-from ulak.stores.postgres.tx import PostgresTx
+from ulak.stores.postgres.upkeep import give_back, look_at_members, pay_debts, say_goodbye
 from ulak.stores.writer.writer import RUN_UNIT, Writer
 
 T = TypeVar("T")
@@ -157,7 +159,9 @@ class PostgresStore:
             if WriterQueue.BULK in self._writers:
                 await self._writers[WriterQueue.BULK].close()
             await self._writers[WriterQueue.CLAIM].close()
-            await self._writers[WriterQueue.UNIT].close(last=self._say_goodbye)
+            await self._writers[WriterQueue.UNIT].close(
+                last=partial(say_goodbye, owner=self.owner, held=self._credits.available)
+            )
             await asyncio.to_thread(self._end_threads, seconds)
         await self._reader.close(seconds)
 
@@ -166,17 +170,6 @@ class PostgresStore:
         self._wires.cut()
         for writer in set(self._writers.values()):
             writer.give_up()
-
-    def _say_goodbye(self, tx: Tx) -> None:
-        """Give everything back, and the node at once: whoever takes it makes ids that this process must make no more.
-
-        What can't be given back now, others find when the lease has run out.
-        """
-        assert isinstance(tx, PostgresTx)
-        for pool, number in sorted(self._credits.available.items()):
-            if number:
-                tx.give_credit(pool, number)
-        tx.execute(sql.delete_owner, id=self.owner)
 
     def _end_threads(self, seconds: float) -> None:
         self._relay.close(seconds)
@@ -281,16 +274,16 @@ class PostgresStore:
             await self._check_members()
         idle, debts = self._credits.idle(), self._credits.debts()
         if idle:
-            await self.write(_give_back, idle)
+            await self.write(give_back, idle)
         if debts:
-            await self.write(_pay, debts)
+            await self.write(pay_debts, debts)
         lacking = self._credits.ask_again()
         if lacking and self._listener is not None:
             self._listener.committed(AfterCommit(), lacking)
 
     async def _check_members(self) -> None:
         # Beside the writers: they can't commit while this process has no ids.
-        present, dead_hold_credit = await self.read(_look_at_members, self.owner)
+        present, dead_hold_credit = await self.read(look_at_members, self.owner)
         if not present:
             await self._go_on_under_a_new_name()
         if dead_hold_credit:
@@ -331,21 +324,3 @@ class PostgresStore:
             "silent_seconds": self.stalled_seconds(),
             **self._herald.facts,
         }
-
-
-def _pay(tx: Tx, debts: dict[str, int]) -> None:
-    """Work that was owed went beyond what was held here: that is taken from what is free for all."""
-    assert isinstance(tx, PostgresTx)
-    for pool, number in sorted(debts.items()):
-        tx.take_credit(pool, number)
-
-
-def _give_back(tx: Tx, idle: dict[str, int]) -> None:
-    assert isinstance(tx, PostgresTx)
-    for pool, number in sorted(idle.items()):
-        if tx.at_hand(pool) >= number:
-            tx.give_credit(pool, number)
-
-
-def _look_at_members(tx: Tx, owner: int) -> tuple[bool, bool]:
-    return tx.row(sql.find_owner, id=owner) is not None, tx.row(sql.find_credit_of_the_dead) is not None

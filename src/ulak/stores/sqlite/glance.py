@@ -6,7 +6,8 @@ from pathlib import Path
 
 from ulak.clock import SystemClock
 from ulak.ids import Ids
-from ulak.spine.store import Capacity, Tx
+from ulak.spine.capacity import Capacity
+from ulak.spine.store import Tx
 from ulak.spine.units.dead_letters import Filter, find_ids
 from ulak.spine.units.hold import count_held
 from ulak.spine.units.sample import Sample, take_sample

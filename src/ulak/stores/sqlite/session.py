@@ -10,9 +10,10 @@ from pathlib import Path
 from ulak.clock import Clock
 from ulak.errors import Conflict, Invalid, Misconfigured, Unavailable
 from ulak.ids import Ids, made_at, new_mark
+from ulak.spine.capacity import Capacity
 from ulak.spine.event import to_block
 from ulak.spine.query import Queries
-from ulak.spine.store import Capacity, Tx
+from ulak.spine.store import Tx
 from ulak.stores.sqlite.private_file import ensure_private
 from ulak.stores.sqlite.tx import SqliteTx
 from ulak.stores.writer.session import BatchFailed, CommitUnknown, Fatal

@@ -18,9 +18,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from ulak.clock import Clock, SteadyClock
 from ulak.errors import Misconfigured, Unavailable
 from ulak.ids import Ids
+from ulak.spine.capacity import Capacity
 from ulak.spine.job import Row
 from ulak.spine.query import Queries
-from ulak.spine.store import LAST_SECONDS, AfterCommit, Capacity, CommitListener, Tx, Verb, WriterQueue
+from ulak.spine.store import LAST_SECONDS, AfterCommit, CommitListener, Tx, Verb, WriterQueue
 from ulak.stores.migrate import ONLY_SPINE, Lines, prepare_sqlite
 from ulak.stores.sqlite.ballast import Ballast
 from ulak.stores.sqlite.file_lock import FileLock

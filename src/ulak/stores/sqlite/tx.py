@@ -14,10 +14,11 @@ import msgspec
 
 from ulak import codec
 from ulak.ids import Ids
+from ulak.spine.capacity import Capacity
 from ulak.spine.job import LEASED, READY, Lease, Row
 from ulak.spine.outcome import Settlement
 from ulak.spine.query import PARAMETER, Queries, Query
-from ulak.spine.store import Capacity, S, Tx
+from ulak.spine.store import S, Tx
 from ulak.stores.sqlite.finish import finish_simple
 
 sql = Queries(__package__)
