@@ -170,17 +170,10 @@ ACTIONS = Plans(
     frozenset({"list_unreachable"}),
 )  # fmt: skip
 ROOMS = {"notify": NOTIFY, "channels": CHANNELS, "changes": CHANGES, "actions": ACTIONS}
-# Joins of actions that were planned on tables known to be empty are right again after the next ANALYZE.
-EMPTY = {"notify", "channels", "changes"}
-CASES = [
-    (room, analyzed)
-    for room in ROOMS
-    for analyzed in ("never analyzed", "analyzed when empty", "analyzed when full")
-    if room in EMPTY or analyzed != "analyzed when empty"
-]
 
 
-@pytest.mark.parametrize(("room", "analyzed"), CASES)
+@pytest.mark.parametrize("analyzed", ["never analyzed", "analyzed when empty", "analyzed when full"])
+@pytest.mark.parametrize("room", ROOMS)
 def test_plans_made_on_empty_tables_are_cheap_on_full_ones(room: str, analyzed: str):
     plans, tables = ROOMS[room], ", ".join(ROOMS[room].tables)
     with contextlib.ExitStack() as stack:
