@@ -16,8 +16,8 @@ from ulak.ids import NODE_REST_MILLIS
 from ulak.spine.loops.rescuer import BEAT, Beat, Rescuer
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.units.enqueue import Full
-from ulak.stores.postgres.upkeep import say_goodbye
 from ulak.spine.units.rescue import RESCUE, Lost
+from ulak.stores.postgres.upkeep import say_goodbye
 
 pytestmark = pytest.mark.postgres
 
