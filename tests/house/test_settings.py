@@ -39,6 +39,14 @@ def test_the_defaults_keep_the_contract_of_the_notification_engine():
     assert delays == [0.15, 0.1, 0.12]
 
 
+def test_the_notification_engines_own_variables_are_read():
+    seed = {"NOTIFICATION_QUEUE_CAPACITY": "7", "NOTIFICATION_QUEUE_CONSUMER_THREADS": "2"}
+    settings = load(env=seed).settings
+    assert settings.notify.capacity == 7
+    assert {one.consumers for _, one in settings.channels if hasattr(one, "consumers")} == {2}
+    assert load(env={**seed, "ULAK_NOTIFY__CAPACITY": "9"}).settings.notify.capacity == 9
+
+
 def test_environment_wins_over_the_file_and_arguments_win_over_both(folder):
     write(folder, "[http]\nport = 1001\nmax_batch = 11\nhost = '::1'\n")
     loaded = load(env={"ULAK_HTTP__PORT": "1002", "ULAK_HTTP__MAX_BATCH": "12"}, overrides={"http.port": 1003})
