@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import socket
+import re
 import subprocess
 import sys
 import time
@@ -18,6 +18,7 @@ import aiohttp
 ROOT = Path(__file__).parents[2]
 TIMEOUT = aiohttp.ClientTimeout(total=60)
 CLIENTS = 50
+SERVES = re.compile(rb"Ulak serves (http://\S+)")
 
 
 class Served:
@@ -59,32 +60,31 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def served(store: str, folder: Path, **settings: object) -> AsyncIterator[Served]:
-    with contextlib.closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    given = {"store": store, "http.port": port, "channels.webhook.allow": "127.0.0.0/8", **settings}
+    given = {"store": store, "http.port": 0, "channels.webhook.allow": "127.0.0.0/8", **settings}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ULAK_")}
-    with (folder / "serve.log").open("ab") as log:
+    environment |= {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
+    told = folder / "serve.log"
+    began = told.stat().st_size if told.exists() else 0  # of a server that was started here before
+    with told.open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "ulak", "serve", *(f"--set={name}={value}" for name, value in given.items())],
-            env=environment | {"PYTHONPATH": str(ROOT / "src")}, cwd=folder, stdout=log, stderr=log,
+            env=environment, cwd=folder, stdout=log, stderr=log,
         )  # fmt: skip
     try:
+        address = await _address_of(process, told, began)
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(connector=connector, timeout=TIMEOUT) as session:
-            one = Served(f"http://127.0.0.1:{port}", session, process)
-            await _until_ready(one)
-            yield one
+            yield Served(address, session, process)
     finally:
         process.kill()
         process.wait()
 
 
-async def _until_ready(one: Served) -> None:
+async def _address_of(process: subprocess.Popen[bytes], told: Path, began: int) -> str:
+    """Where it says that it serves; it says so when it is ready."""
     async with asyncio.timeout(60):
-        while one.process.poll() is None:
-            with contextlib.suppress(aiohttp.ClientError, OSError):
-                if (await one.get("/readyz"))[0] == 200:
-                    return
+        while process.poll() is None:
+            if found := SERVES.search(told.read_bytes(), began):
+                return found[1].decode()
             await asyncio.sleep(0.05)
-    raise AssertionError("the server has ended")
+    raise AssertionError(f"the server has ended: {told.read_text()}")
