@@ -143,6 +143,7 @@ def test_the_flat_form_is_read():
         b"<User><Identifier>1</Identifier><Title>&unknown;</Title></User>",
         b"<User><Identifier>1</Identifier><Title>open</User>",
         b"<User><Identifier>1</Identifier><FirstCreationTime>yesterday</FirstCreationTime></User>",
+        b"<User><Identifier>1</Identifier><FirstCreationTime>2019-02-30T00:00:00</FirstCreationTime></User>",
     ],
 )
 def test_a_record_that_cant_be_read_says_so(text):

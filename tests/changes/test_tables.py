@@ -10,7 +10,7 @@ import pytest
 
 from tests.changes.shelf import Shelf
 from ulak.changes.sources.contract import check_source
-from ulak.changes.sources.source import Opened, Unfit
+from ulak.changes.sources.source import BadRecord, Opened, Unfit
 from ulak.changes.sources.table import TableSource
 
 COLUMNS = {"title": "name", "city": "town"}
@@ -119,3 +119,39 @@ def test_gibs_source_keeps_the_contract(tmp_path):
     from ulak.changes.sources.gib import GibSource
 
     assert check_source(GibSource(), write_lists(tmp_path, Plan(200))) > 200
+
+
+@pytest.mark.parametrize(
+    ("source", "block"),
+    [
+        (CSV, b'["1","a"]'),
+        (CSV, b'["1","a","x","y"]'),
+        (JSONL, b'{"id":"1","name":"a\\u0000"}'),
+        (JSONL, b'{"id":"1\\u0001","name":"a"}'),
+        (JSONL, b'{"id":"1","name":"\\ud800"}'),
+        (JSONL, b'{"id":"1","name":"\\uffff"}'),
+    ],
+)
+def test_a_row_that_no_feed_can_carry_is_a_bad_record(source, block):
+    with pytest.raises(BadRecord):
+        source.parse("list", block)
+
+
+def test_a_row_of_csv_with_another_number_of_columns_is_not_taken_for_a_record(tmp_path):
+    path = tmp_path / "shops.csv"
+    path.write_text("id,name,town\n1,a,x\n2")
+    with pytest.raises(Unfit, match="another number of columns"):
+        Shelf(tmp_path / "work", CSV).take({"list": path})
+
+
+LINES = {"name": "lines", "format": "jsonl", "key": "id", "fields": {"title": "n"}}
+
+
+@pytest.mark.parametrize("odd", [{"id": "7", "n": "a\x00"}, {"id": "7" * 4000, "n": "a"}])
+async def test_a_record_that_no_store_takes_is_counted_and_the_others_are_published(make, tmp_path, odd):
+    path = tmp_path / "lines.jsonl"
+    rows = [{"id": f"{number}", "n": "ad"} for number in range(1000, 2000)]
+    path.write_text("\n".join(json.dumps(row) for row in [*rows, odd]))
+    async with make(changes__registry=({**LINES, "url": path.as_uri()},)) as desk:
+        report = await desk.sync("lines")
+        assert (report.status, report.feeds["lines"].added) == ("success", 1000)

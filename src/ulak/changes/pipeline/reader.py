@@ -16,6 +16,7 @@ from ulak.changes.sources.unpack import unpacked
 from ulak.changes.state import to_key
 
 MAX_BAD_SHARE = 0.001
+MAX_IDENTIFIER = 500  # characters: what a route takes, and an index of PostgreSQL
 _ENDINGS = {"csv": ".csv", "jsonl": ".jsonl"}
 
 
@@ -124,6 +125,8 @@ class _Read:
             result.repeats = True
         try:
             parsed = self._source.parse(self._reading.role, block)
+            if len(parsed.identifier) > MAX_IDENTIFIER:
+                raise BadRecord(f"its identifier has more than {MAX_IDENTIFIER} characters")
         except BadRecord as error:
             self._miss(block, mark, error)
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from typing import NamedTuple
 from xml.parsers import expat
 
@@ -172,6 +173,14 @@ def _time(text: str) -> str | None:
     return text.strip().replace(" ", "T") or None
 
 
+def _is_time(text: str) -> bool:
+    """A date that there is: views on PostgreSQL show it as one."""
+    try:
+        return _TIME.fullmatch(text) is not None and bool(datetime.fromisoformat(text[:19]))
+    except ValueError:
+        return False
+
+
 def _user(
     identifier: str,
     title: str | None,
@@ -183,6 +192,6 @@ def _user(
     identifier, first = identifier.strip(), (first or "").strip()
     if not identifier:
         raise BadRecord("it has no Identifier")
-    if first and not _TIME.fullmatch(first):
+    if first and not _is_time(first):
         raise BadRecord(f"its FirstCreationTime is not a time: {first[:40]!r}")
     return User(identifier, title, kind, first.replace(" ", "T") or None, account, documents)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import hashlib
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from ulak.changes.sources.source import BadRecord, FeedForm, Merged, Opened, Par
 
 LIST = "list"
 BATCH = 500
+# What no archive can carry, being XML, and no PostgreSQL store.
+_unfit = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]").search
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,11 @@ class TableSource:
         identifier = (find(self.key) or "").strip()
         if not identifier:
             raise BadRecord(f"it has no {self.key}")
-        return Parsed(identifier, {self.registry: {name: find(place) for name, place in self.columns.items()}})
+        fields = {name: find(place) for name, place in self.columns.items()}
+        for name, text in {self.key: identifier, **fields}.items():
+            if text and _unfit(text):
+                raise BadRecord(f"its {name} has a control character, or half of a character")
+        return Parsed(identifier, {self.registry: fields})
 
     def identify(self, block: bytes) -> str | None:
         return None
@@ -101,8 +108,8 @@ class TableSource:
             if header is None or missing:
                 raise Unfit(f"its first line lacks the column {min(missing, default='')!r}")
             for row in reader:
-                if row:
-                    yield msgspec.json.encode(dict(zip(header, row, strict=False)))
+                if row:  # one of another length stays a list, which parses as a bad record
+                    yield msgspec.json.encode(dict(zip(header, row, strict=True)) if len(row) == len(header) else row)
         except csv.Error as error:
             raise Unfit(f"it is not CSV: line {reader.line_num}: {error}") from error
 
@@ -116,7 +123,7 @@ class TableSource:
         except msgspec.DecodeError as error:
             raise BadRecord(f"it is not JSON: {error}") from error
         if not isinstance(found, dict):
-            raise BadRecord("it is not a JSON object")
+            raise BadRecord("it is not an object, or has another number of columns than the first line")
         return lambda name: _text(found.get(name))
 
     @staticmethod
