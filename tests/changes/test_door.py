@@ -301,3 +301,20 @@ async def test_scopes_open_reading_and_admin_opens_writing(door):
     assert (await door.get("/api/v1/einvoice/0000000001", key=reader)).status == 200
     assert (await door.get("/api/v1/einvoice/0000000001", key=other)).status == 403
     assert (await door.post("/api/changes/gib/sync", key=reader)).status == 403
+
+
+async def test_a_watch_that_makes_jobs_needs_the_scope_for_them(door):
+    reader, both = await door.served.make_key("changes"), await door.served.make_key("changes", "jobs")
+    path = "/api/v1/einvoice/watches"
+    assert (await door.post(path, {"kind": "mine.added"}, key=reader)).status == 403
+    assert (await door.post(path, {"kind": "mine.added"}, key=both)).status == 201
+    assert (await door.post(path, {"kind": "notify.email"}, key=both)).status == 403
+    assert (await door.post(path, {"webhook": "https://x.example/h?token=1"}, key=reader)).status == 201
+    listed = (await door.get(path, key=reader)).body["items"]
+    assert [one["webhook"] for one in listed] == [None, "https://x.example/h?***"]
+
+
+async def test_half_a_character_is_refused(door):
+    await door.desk.publish(range(1, 3))
+    answer = await door.post("/api/v1/einvoice/batch", {"identifiers": ["\ud800"]})
+    assert (answer.status, answer.body["fields"][0]["field"]) == (400, "identifiers")

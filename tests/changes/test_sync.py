@@ -9,6 +9,7 @@ import pytest
 
 from tests.changes import bad_lists
 from tests.changes.lists import Alias, User, invoice, simple
+from ulak.changes.syncing.comparing import Comparer
 from ulak.errors import Conflict, NotFound
 from ulak.spine.jobs import read_record
 from ulak.testing import drain
@@ -271,3 +272,32 @@ async def test_the_result_of_the_job_is_the_sync(desk):
     record = await desk.ulak.store.read(read_record, desk.ulak.store.ids.from_uuid(report.sync_id))
     assert record.status == "done"
     assert record.detail["verdict"] == "published"
+
+
+async def test_a_sync_whose_job_was_cancelled_has_failed(desk):
+    await desk.publish(range(1, 5))
+    begun = await desk.room.start("gib")
+    await desk.ulak.jobs.cancel(desk.ulak.store.ids.from_uuid(begun.sync_id))
+    found = await desk.room.get_sync("gib", begun.sync_id)
+    assert (found.status, "cancelled" in found.error) == ("failed", True)
+    assert (await desk.room.list_syncs("gib"))[0].status == "failed"
+    assert (await desk.sync()).status == "success"
+
+
+async def test_a_sync_whose_job_is_dead_has_failed_and_keeps_its_files_until_then(desk, monkeypatch):
+    async def crash(*_given):
+        raise RuntimeError("the process died")
+
+    desk.lay_simple(range(1, 5))
+    inbox = desk.room.inbox("gib") / ("a" * 32)
+    inbox.mkdir(parents=True)
+    for role in ("PK", "GB"):
+        shutil.copyfile(desk.folder / "lists" / f"{role.lower()}.zip", inbox / role)
+    monkeypatch.setattr(Comparer, "run", crash)
+    begun = await desk.room.start("gib", inbox=inbox.name)
+    for _ in range(6):
+        await drain(desk.ulak)
+        assert inbox.is_dir()
+        desk.clock.advance(4000)
+    found = await desk.room.get_sync("gib", begun.sync_id)
+    assert (found.status, found.error) == ("failed", "its job has ended without a result (dead); sync again")

@@ -8,9 +8,10 @@ import json
 import pytest
 from aiohttp import web
 
+from ulak.changes import watches
 from ulak.changes.model import EVENTS
 from ulak.channels.signature import Secret, verify
-from ulak.errors import Invalid, NotFound
+from ulak.errors import Conflict, Invalid, NotFound
 from ulak.testing import drain, enqueued
 
 
@@ -100,11 +101,22 @@ async def test_a_private_address_is_not_called(make, sink):
         assert dead.status == "dead"
 
 
-@pytest.mark.parametrize("given", [{}, {"webhook": "http://x.example", "kind": "a.b"}, {"webhook": "ftp://x"}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"webhook": "http://x.example", "kind": "a.b"},
+        {"webhook": "ftp://x"},
+        {"webhook": "http://"},
+        {"webhook": "https://user:secret@x.example/"},
+        {"kind": "a\x00b"},
+        {"kind": "a.b", "keys": ["1\x00"]},
+    ],
+)
 async def test_a_watch_that_can_tell_nobody_is_refused(make, given):
     async with make() as desk:
         with pytest.raises(Invalid):
-            await desk.room.watch("einvoice", [], **given)
+            await desk.room.watch("einvoice", **given)
 
 
 async def test_a_watch_of_an_unknown_field_is_refused(make):
@@ -164,3 +176,13 @@ async def test_without_a_filter_every_event_is_announced(make, sink):
         await desk.publish(range(11, 21))
         assert {body["event"] for body in sink.bodies()} <= set(EVENTS)
         assert len(sink.got) == 3
+
+
+async def test_a_feed_has_a_bounded_number_of_watches(make, monkeypatch):
+    monkeypatch.setattr(watches, "MAX_WATCHES", 2)
+    async with make() as desk:
+        for _ in range(2):
+            await desk.room.watch("einvoice", [], kind="a.b")
+        with pytest.raises(Conflict, match="takes no more"):
+            await desk.room.watch("einvoice", [], kind="a.b")
+        await desk.room.watch("edespatch", [], kind="a.b")

@@ -19,6 +19,7 @@ from ulak.changes.state import BUCKETS, bucket_hashes, range_of, to_key
 from ulak.errors import Invalid, NotFound, Unavailable
 from ulak.spine.room import Host
 from ulak.spine.store import Tx
+from ulak.spine.validate import is_text
 
 MAX_BATCH = 100
 MAX_KEYS = 1000
@@ -101,7 +102,7 @@ class FeedReader:
         self._registries.feed(name)
         if len(keys) > MAX_KEYS:
             raise Invalid(f"{len(keys)} keys are too many", fields=[("keys", f"must be at most {MAX_KEYS}")])
-        wanted = [to_key(key) for key in keys]
+        wanted = _to_keys("keys", keys)
         ends_at = self._host.clock.monotonic() + min(wait_seconds, MAX_WAIT_SECONDS)
         while True:
             page = await self._host.store.read(_read_log, name, after, limit, wanted)
@@ -115,7 +116,8 @@ class FeedReader:
     async def record(self, name: str, identifier: str, at: int | None = None) -> Answer:
         """A record as it is, or as it was at an instant."""
         self._registries.feed(name)
-        found = await self._host.store.read(_read_record, name, to_key(identifier), at)
+        (key,) = _to_keys("identifier", [identifier])
+        found = await self._host.store.read(_read_record, name, key, at)
         if found is None:
             when = "" if at is None else f" at {istanbul.shown(at)}"
             raise NotFound(f"{name} has no record {identifier!r:.60}{when}")
@@ -126,7 +128,7 @@ class FeedReader:
             why = f"must be 1 to {MAX_BATCH} identifiers"
             raise Invalid(f"identifiers {why}", fields=[("identifiers", why)])
         feed = await self.feed(name)
-        keys = [to_key(one) for one in dict.fromkeys(identifiers)]
+        keys = _to_keys("identifiers", list(dict.fromkeys(identifiers)))
         rows = await self._host.store.read(records.find_records, name, keys, feed.head_pos)
         found = {row.key: answers.record(row.key, row.body) for row in rows}
         return {
@@ -140,7 +142,7 @@ class FeedReader:
             why = f"must not reach beyond {records.MAX_SEARCHED} records; narrow the search, or take the archive"
             raise Invalid(f"page {why}", fields=[("page", why)])
         feed = await self.feed(name)
-        wanted = turkish.lower(text.strip())
+        wanted = turkish.lower(text.replace("\x00", "").strip())
         start = (page - 1) * page_size
         total, rows = await self._host.store.read(records.search_titles, feed, wanted, start, page_size)
         return {
@@ -193,6 +195,13 @@ class FeedReader:
 
     def form(self, name: str) -> FeedForm:
         return self._registries.feed(name)
+
+
+def _to_keys(name: str, identifiers: Sequence[str]) -> list[str]:
+    if not all(map(is_text, identifiers)):
+        why = "must be text, without NUL and lone surrogates"
+        raise Invalid(f"{name} {why}", fields=[(name, why)])
+    return [to_key(one) for one in identifiers]
 
 
 def _published(tx: Tx, name: str) -> Feed:

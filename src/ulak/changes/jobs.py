@@ -92,6 +92,8 @@ class ChangesJobs:
         finally:
             await asyncio.to_thread(run.close)
         self._gauges.note(order.registry, run.facts, ending)
+        if order.inbox is not None:
+            Workshop(Path(self._section.folder), order.registry).drop_inbox(order.inbox)
         if order.approves is not None and ending.verdict is not SyncVerdict.REFUSED:
             Workshop(Path(self._section.folder), order.registry).release()
         return self._done(ending)

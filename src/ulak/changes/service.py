@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -20,13 +21,15 @@ from ulak.changes.registry import Registries
 from ulak.changes.storehouse import Storehouse
 from ulak.changes.syncing.workshop import Workshop
 from ulak.changes.watches import Watch
+from ulak.channels.ssrf import is_url
 from ulak.errors import Conflict, Invalid, NotFound, Unavailable
 from ulak.settings import Changes as Section
 from ulak.spine.job import NewJob, Row
 from ulak.spine.room import Host
 from ulak.spine.store import Tx
 from ulak.spine.units.enqueue import Full, enqueue_rows
-from ulak.spine.validate import to_row
+from ulak.spine.units.records import read_record
+from ulak.spine.validate import is_kind, is_text, to_row
 
 LOOK_SECONDS = 0.1
 NEWEST = 1 << 62
@@ -81,7 +84,7 @@ class Changes:
     async def list_syncs(self, registry: str, before: str | None = None, limit: int = 50) -> list[SyncReport]:
         self.registries.get(registry)
         start = NEWEST if before is None else self._number(before)
-        rows = await self._host.store.read(records.list_syncs, registry, start, limit)
+        rows = await self._host.store.read(_list_syncs, registry, start, limit)
         return [self._report(row) for row in rows]
 
     async def preview(self, registry: str, sync_id: str | UUID) -> Answer:
@@ -117,7 +120,7 @@ class Changes:
 
     async def _row(self, registry: str, sync_id: str | UUID) -> SyncRow:
         self.registries.get(registry)
-        row = await self._host.store.read(records.read_sync, registry, self._number(sync_id))
+        row = await self._host.store.read(_read_sync, registry, self._number(sync_id))
         if row is None:
             raise NotFound(f"{registry} has no sync {sync_id}")
         return row
@@ -164,7 +167,7 @@ class Changes:
         }
         registries = {}
         for name in self.registries.by_name:
-            rows = await self._host.store.read(records.list_syncs, name, NEWEST, 1)
+            rows = await self._host.store.read(_list_syncs, name, NEWEST, 1)
             registries[name] = {"lastSync": msgspec.to_builtins(self._report(rows[0])) if rows else None}
         return {"feeds": shown, "registries": registries}
 
@@ -187,8 +190,13 @@ class Changes:
         if unknown:
             why = f"{unknown[0]} is not a field of {feed}; there are: {', '.join(form.fields)}"
             raise Invalid(f"fields: {why}", fields=[("fields", why)])
-        if webhook is not None and not webhook.startswith(("http://", "https://")):
-            raise Invalid("webhook is not a URL", fields=[("webhook", "must be an http or https URL")])
+        for name, wrong, why in (
+            ("webhook", webhook is not None and not is_url(webhook), "must be an http or https URL without a password"),
+            ("kind", kind is not None and not is_kind(kind), "must be the kind of a job"),
+            ("keys", not all(map(is_text, keys)), "must be identifiers, without NUL and lone surrogates"),
+        ):
+            if wrong:
+                raise Invalid(f"{name} {why}", fields=[(name, why)])
         return await self._host.store.write(watches.add_watch, feed, keys, fields, webhook, kind)
 
     async def list_watches(self, feed: str) -> list[Watch]:
@@ -211,6 +219,24 @@ def _enqueue_sync(tx: Tx, row: Row, registry: str) -> int | None:
     if verdict[0] == row.id:
         records.add_sync(tx, row.id, registry)
     return verdict[0]
+
+
+def _read_sync(tx: Tx, registry: str, identifier: int) -> SyncRow | None:
+    """A sync that has not told how it ended is running, or its job was cancelled or died: then it has failed."""
+    row = records.read_sync(tx, registry, identifier)
+    if row is None or row.status != SyncStatus.RUNNING or is_live(tx, identifier):
+        return row
+    row = records.read_sync(tx, registry, identifier)  # it may have told between the two looks
+    if row is None or row.status != SyncStatus.RUNNING:
+        return row
+    job = read_record(tx, identifier)
+    why = "" if job is None else f" ({job.status})"
+    return replace(row, status=SyncStatus.FAILED, error=f"its job has ended without a result{why}; sync again")
+
+
+def _list_syncs(tx: Tx, registry: str, before: int, limit: int) -> list[SyncRow]:
+    rows = records.list_syncs(tx, registry, before, limit)
+    return [(_read_sync(tx, registry, row.id) or row) if row.status == SyncStatus.RUNNING else row for row in rows]
 
 
 def held_back(row: SyncRow) -> int:

@@ -12,7 +12,7 @@ from ulak.changes.model import ANNOUNCE, ChangeType, Version
 from ulak.changes.sources.source import FeedForm
 from ulak.changes.state import to_identifier
 from ulak.channels.signature import new_secret
-from ulak.errors import NotFound, Refused
+from ulak.errors import Conflict, NotFound, Refused
 from ulak.settings import Rule
 from ulak.spine.job import NewJob
 from ulak.spine.query import Queries
@@ -23,6 +23,7 @@ from ulak.spine.validate import to_rows
 sql = Queries(__package__)
 
 SLICE = 200
+MAX_WATCHES = 1000  # of a feed: each is looked at for every part of the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class Watch:
 def add_watch(
     tx: Tx, feed: str, keys: Sequence[str], fields: Sequence[str], webhook: str | None, kind: str | None
 ) -> Watch:
+    if len(tx.rows(sql.list_watches, feed=feed)) >= MAX_WATCHES:
+        raise Conflict(f"{feed} has {MAX_WATCHES} watches, and takes no more; end one first")
     identifier = tx.ids.take(tx.now)
     secret = new_secret() if webhook else None
     tx.execute(

@@ -62,7 +62,7 @@ class SyncRun:
             return self._ending(SyncVerdict.REFUSED, error=f"a file can't be read or written: {error}")
 
     def close(self) -> None:
-        self._shop.end(self._order.sync, self._order.inbox)
+        self._shop.end(self._order.sync)
 
     async def _run(self) -> Ending:
         comparer = self._comparer

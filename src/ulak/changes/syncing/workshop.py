@@ -28,10 +28,12 @@ class Workshop:
                 cache.unlink(missing_ok=True)
         return own
 
-    def end(self, sync: int, inbox: str | None) -> None:
+    def end(self, sync: int) -> None:
         shutil.rmtree(self.root / "work" / str(sync), ignore_errors=True)
-        if inbox is not None:
-            shutil.rmtree(self.inbox / inbox, ignore_errors=True)
+
+    def drop_inbox(self, name: str) -> None:
+        """Files that a person has named; a sync that failed on its way still needs them for its next attempt."""
+        shutil.rmtree(self.inbox / name, ignore_errors=True)
 
     def cache(self, role: str, sync: int) -> Path:
         return self.root / f"{role}-{sync}{_SHORT}"

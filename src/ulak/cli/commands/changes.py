@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ulak.cli import logs
 from ulak.cli.command import AsJson, Desk, Shown, asks, lines, segment, table
@@ -138,7 +138,7 @@ def stage(inbox: Path, files: Mapping[str, Path]) -> str:
 @contextlib.contextmanager
 def _progress(registry: str) -> Iterator[None]:
     console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         progress.add_task(f"syncing {registry}", total=None)
         yield

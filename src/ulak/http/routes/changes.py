@@ -10,6 +10,7 @@ import msgspec
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
 
+from ulak.access.caller import Caller
 from ulak.app import Ulak
 from ulak.changes import answers, istanbul
 from ulak.changes.decide import MAX_PAGE
@@ -18,10 +19,11 @@ from ulak.changes.model import Cursor, SyncStatus
 from ulak.changes.records import ArchiveRow
 from ulak.changes.watches import Watch
 from ulak.errors import Gone, Invalid, NotFound
-from ulak.http.caller import Needs
+from ulak.http.caller import Needs, caller_of
 from ulak.http.failure import encoded
 from ulak.http.hot_routes import Routes
 from ulak.http.routes.changes_models import ApproveIn, BatchIn, SyncIn, WatchIn, feed_route
+from ulak.masking import mask_url
 
 Answer = dict[str, Any]
 
@@ -215,11 +217,18 @@ def _watches(ulak: Ulak) -> APIRouter:
     @router.get("/{feed}/watches", summary="Watches of a feed")
     async def list_watches(feed: FeedName) -> Answer:
         found = await ulak.changes.list_watches(feed)
-        return {"items": [_watch_answer(ulak, watch) for watch in found], "next": None}
+        items = [_watch_answer(ulak, watch) for watch in found]
+        return {
+            "items": [{**one, "webhook": one["webhook"] and mask_url(one["webhook"])} for one in items],
+            "next": None,
+        }
 
     @router.post("/{feed}/watches", status_code=201, summary="Tell a webhook, or enqueue a job, at each change")
-    async def watch(feed: FeedName, body: WatchIn) -> Answer:
-        """The secret that signs the webhook's requests is shown this once."""
+    async def watch(feed: FeedName, body: WatchIn, caller: Annotated[Caller, Depends(caller_of)]) -> Answer:
+        """The secret that signs the webhook's requests is shown this once. A kind needs the scope `jobs`, too."""
+        if body.kind is not None:
+            caller.need("jobs")
+            caller.need_for_kind(body.kind)
         made = await ulak.changes.watch(feed, body.keys, body.fields, webhook=body.webhook, kind=body.kind)
         return {**_watch_answer(ulak, made), "secret": made.secret}
 
