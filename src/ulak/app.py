@@ -24,7 +24,7 @@ from ulak.compute.service import Compute
 from ulak.declarer import Declarer
 from ulak.dispatch.service import Dispatch
 from ulak.enqueuer import Enqueuer
-from ulak.errors import Conflict, Error, Unavailable
+from ulak.errors import Conflict, Error, Misconfigured, Unavailable
 from ulak.notify.service import Notify
 from ulak.rooms import LINES, Rooms
 from ulak.settings import Settings, load
@@ -40,6 +40,7 @@ from ulak.spine.redriver import Redriver
 from ulak.spine.room import Room
 from ulak.spine.store import Store, Tx, closing_seconds
 from ulak.spine.telemetry import Telemetry
+from ulak.spine.trace import Tracer
 from ulak.spine.units.prune import Ages
 from ulak.spine.units.sample import Sample
 from ulak.stores.open import make_store
@@ -54,6 +55,18 @@ def _open(part: R | None) -> R:
     if part is None:
         raise Unavailable("this Ulak is not open; use it inside `async with`")
     return part
+
+
+def _make_tracer(settings: Settings) -> Tracer:
+    if not settings.telemetry.traces:
+        return Tracer()
+    try:
+        from ulak.otel import OtelTracer
+    except ModuleNotFoundError as error:
+        raise Misconfigured(
+            "telemetry.traces is on, but OpenTelemetry is not installed; pip install 'ulak[otel]', or set it to false"
+        ) from error
+    return OtelTracer()
 
 
 class Ulak(Declarer, Enqueuer):
@@ -74,7 +87,7 @@ class Ulak(Declarer, Enqueuer):
         super().__init__(work)
         self.settings = settings or load(overrides={} if store is None else {"store": store}).settings
         self.clock = clock or SystemClock()
-        self.telemetry = Telemetry()
+        self.telemetry = Telemetry(_make_tracer(self.settings))
         self.bus = BusRunner(self)
         self.telemetry.gauges(self.bus.gauges)
         self.address = store or self.settings.store

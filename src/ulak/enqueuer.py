@@ -15,6 +15,8 @@ from ulak.spine.handler import Handlers
 from ulak.spine.job import NewJob, OnUncertain, Priority, Row
 from ulak.spine.loops.loops import Loops
 from ulak.spine.store import Store, Tx
+from ulak.spine.telemetry import Telemetry
+from ulak.spine.trace import with_trace
 from ulak.spine.units.enqueue import ENQUEUE_ONE, Full
 from ulak.spine.validate import is_number, to_row, to_rows
 
@@ -26,6 +28,7 @@ class Enqueuer(ABC):
     """Accepts jobs into an open store. The payload of a kind that has a typed handler here is checked first."""
 
     handlers: Handlers
+    telemetry: Telemetry
 
     @property
     @abstractmethod
@@ -74,7 +77,7 @@ class Enqueuer(ABC):
             return (await self.store.enqueue_in(connection, self._rows([job])))[0]
         store, gate = self.store, self.loops.gate
         now = store.clock.now()
-        row = to_row(job, store.ids.take(now), now)
+        row = self.telemetry.tracer.stamped(to_row(job, store.ids.take(now), now))
         # Without a coroutine in between, as most jobs come this way.
         verdict = await gate.at_once(row, ENQUEUE_ONE, row)
         return await gate.in_line(row, ENQUEUE_ONE, row, 1) if isinstance(verdict, Full) else verdict
@@ -104,7 +107,7 @@ class Enqueuer(ABC):
         return None if ids is None else ids[0]
 
     def _rows(self, jobs: Iterable[NewJob]) -> list[Row]:
-        return to_rows(jobs, self.store.ids, self.store.clock.now())
+        return self.telemetry.tracer.stamped_all(to_rows(jobs, self.store.ids, self.store.clock.now()))
 
     def _checked(self, jobs: Iterable[NewJob]) -> Iterable[NewJob]:
         """What is no list of jobs is left as it is, for the next check to tell."""
@@ -120,4 +123,4 @@ class Enqueuer(ABC):
         """Run a function in a transaction of Ulak's store: atomic, database only, and re-runnable."""
         if inspect.iscoroutinefunction(unit):
             raise Invalid(f"a unit of work is a plain function, unit(tx, …), not {unit!r:.50}; nothing of it was run")
-        return await self.store.write(unit, *args, **kwargs)
+        return await self.store.write(with_trace(unit, self.telemetry.tracer.current()), *args, **kwargs)

@@ -197,6 +197,7 @@ class ActionRun(msgspec.Struct, array_like=True):
     accepted_at: int
     ended_at: int | None = None
     ended_by: str | None = None
+    trace: str | None = None  # to which all its jobs belong; `trace_id` is the asker's own word
 
 
 class ActionStep(msgspec.Struct, array_like=True):

@@ -69,7 +69,8 @@ def _apply(
     else:  # no need to wait longer
         row.error_code, row.error_message = receipt.code or UNDELIVERED, "the provider says that it was not delivered"
         withdraw(tx, [] if row.timer is None else [row.timer])
-        (row.timer,) = enqueue_owed(tx, [NewJob(RECEIPT_KIND, {"run": row.run, "step": row.step_order})])
+        job = NewJob(RECEIPT_KIND, {"run": row.run, "step": row.step_order})
+        (row.timer,) = enqueue_owed(tx, [job], [run.trace])
 
 
 def _tell(tx: Tx, run: ActionRun, row: ActionStep, status: str) -> None:
@@ -88,4 +89,4 @@ def _tell(tx: Tx, run: ActionRun, row: ActionStep, status: str) -> None:
         ),
         None,
     )
-    tx.emit(events.MESSAGE_EVENT, run.id, ROOM, events.message(events.RECEIPTS_TOPIC, run.device_id, value))
+    tx.emit(events.MESSAGE_EVENT, run.id, ROOM, events.message(events.RECEIPTS_TOPIC, run.device_id, value, run.trace))

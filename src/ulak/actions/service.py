@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -36,6 +36,7 @@ from ulak.spine.room import Host
 from ulak.spine.store import Tx
 from ulak.spine.units.audit import record as record_audit
 
+REQUEST = "actions.request"  # in traces: the span under which all of a run stands
 RECEIPT_LOOKS = 2
 RECEIPT_PAUSE_SECONDS = 0.5
 
@@ -90,6 +91,7 @@ class Actions:
         asked, store = request.decode_request(given), self._host.store
         now = store.clock.now()
         run = request.to_run(asked, store.ids.take(now), now)
+        run.trace = self._host.telemetry.tracer.requested(REQUEST)
         await self._bound.admit(store, 1)
         return self._answer(await store.submit(self._accept, run), run.plan_id)
 
@@ -105,19 +107,30 @@ class Actions:
         raise faults.refusal("the request", [("data.action_plan_id", f"there is no action plan {plan}")])
 
     async def accept_batch(
-        self, given: Sequence[bytes | dict[str, Any]], *, origin: str | None = None
+        self,
+        given: Sequence[bytes | dict[str, Any]],
+        *,
+        origin: str | None = None,
+        headers: Sequence[Mapping[str, str]] | None = None,
     ) -> list[events.ActionAccepted | Error]:
-        """Each on its own merits. From a bus (`origin`), what HTTP would refuse ends as a failed event."""
-        verdicts = await asyncio.gather(*map(self._accept_one, given))
+        """Each on its own merits. From a bus (`origin`), what HTTP would refuse ends as a failed event.
+
+        `headers` has those of each message: the trace that it belongs to.
+        """
+        carried = headers or [{}] * len(given)
+        verdicts = await asyncio.gather(*map(self._accept_one, given, carried))
         together = zip(given, verdicts, strict=True)
         refused = [(one, verdict) for one, verdict in together if isinstance(verdict, Invalid | Conflict)]
         if origin is not None and refused:
             await self._host.store.write(refuse_requests, refused)
         return verdicts
 
-    async def _accept_one(self, given: bytes | dict[str, Any]) -> events.ActionAccepted | Error:
+    async def _accept_one(
+        self, given: bytes | dict[str, Any], headers: Mapping[str, str]
+    ) -> events.ActionAccepted | Error:
         try:
-            return await self.accept(given)
+            with self._host.telemetry.tracer.within(headers):
+                return await self.accept(given)
         except Error as error:
             return error
 

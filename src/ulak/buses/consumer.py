@@ -171,8 +171,14 @@ def _is_sound(message: Message) -> bool:
 
 def _record(message: Message) -> BusRecord:
     key, value = message.key(), message.value()
+    headers: Any = message.headers() or ()  # pairs, whatever the stubs say
     return BusRecord(
-        message.topic() or "", message.partition() or 0, message.offset() or 0, _raw(key), _raw(value) or b""
+        message.topic() or "",
+        message.partition() or 0,
+        message.offset() or 0,
+        _raw(key),
+        _raw(value) or b"",
+        tuple((name, _raw(given) or b"") for name, given in headers),
     )
 
 

@@ -13,11 +13,14 @@ from ulak.backoff import Backoff
 from ulak.clock import Clock
 from ulak.errors import Refused, Unavailable
 from ulak.spine.bus import BusRecord
+from ulak.spine.trace import HEADERS
 
 log = structlog.get_logger("ulak.bus")
 
 AcceptBatch = Callable[..., Awaitable[Sequence[Any]]]
-"""`accept_batch(bodies, origin=…)` returns a verdict for each: what was accepted, or the error."""
+"""`accept_batch(bodies, origin=…)` returns a verdict for each: what was accepted, or the error.
+
+Where a message belongs to a trace, it gets the `headers` of each, too."""
 KeepUnreadable = Callable[[bytes, str, int, int], Awaitable[object]]
 
 
@@ -53,10 +56,16 @@ class Intake:
         """Accept them; returns those for which there was no room or no answer."""
         if not left:
             return []
-        verdicts = await self._accept([one.value for one in left], origin=left[0].topic)
+        verdicts = await self._accept([one.value for one in left], origin=left[0].topic, **_traces(left))
         again = [one for one, said in zip(left, verdicts, strict=True) if isinstance(said, Refused | Unavailable)]
         self.taken += len(left) - len(again)
         return again
+
+
+def _traces(records: Sequence[BusRecord]) -> dict[str, Any]:
+    """Which traces they belong to, where one says so."""
+    headers = [{name: value.decode("latin-1") for name, value in one.headers if name in HEADERS} for one in records]
+    return {"headers": headers} if any(headers) else {}
 
 
 def _is_object(value: bytes) -> bool:

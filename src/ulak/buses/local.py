@@ -35,7 +35,7 @@ class LocalBus:
     resend = produce
 
     def _record(self, one: BusMessage) -> BusRecord:
-        return BusRecord(one.topic, 0, next(self._offsets[one.topic]), one.key, one.value)
+        return BusRecord(one.topic, 0, next(self._offsets[one.topic]), one.key, one.value, one.headers)
 
     async def _hand_over(self, take: Take, batch: Sequence[BusRecord]) -> str | None:
         """Why it was not taken. A take that waits for a free place does not hold up the end of this process."""

@@ -16,6 +16,7 @@ from ulak.settings.bus import TOPIC, Route
 from ulak.spine.bus import BusMessage, BusRecord
 from ulak.spine.event import EventRecord
 from ulak.spine.store import Tx
+from ulak.spine.trace import headers_of
 
 PUBLISHED = "bus.message"
 # Their data is a message already: topic, key and value.
@@ -29,7 +30,7 @@ def publish(tx: Tx, topic: str, value: Any, key: str | None = None) -> None:
     """A message in the caller's own transaction: it goes out if that commits, and only then."""
     if not _TOPIC.fullmatch(topic):
         raise Invalid(f"{topic!r:.100} can't be a topic; its name has 1 to 249 letters, digits, dots, dashes and _")
-    data: dict[str, Any] = {"topic": topic, "key": key}
+    data: dict[str, Any] = {"topic": topic, "key": key} | ({} if tx.trace is None else {"trace": tx.trace})
     if isinstance(value, bytes):
         data["base64"] = base64.b64encode(value).decode()
     else:
@@ -86,7 +87,8 @@ class EventRouter:
 def _ready_made(data: Any) -> BusMessage:
     value = base64.b64decode(data["base64"]) if "base64" in data else _written(data.get("value"))
     key = data.get("key")
-    return BusMessage(data["topic"], None if key is None else str(key).encode(), value)
+    trace = tuple((name, text.encode()) for name, text in headers_of(data.get("trace")).items())
+    return BusMessage(data["topic"], None if key is None else str(key).encode(), value, trace)
 
 
 def _written(value: Any) -> bytes:

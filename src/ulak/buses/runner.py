@@ -17,6 +17,7 @@ from ulak.errors import Conflict
 from ulak.spine.bus import MessageBus, Take
 from ulak.spine.room import Host
 from ulak.spine.telemetry import GaugePoint
+from ulak.spine.trace import with_trace
 
 log = structlog.get_logger("ulak.bus")
 
@@ -64,7 +65,7 @@ class BusRunner:
         if self._relay is None and topic in self._intakes:
             await self._intakes[topic].take([to_record(topic, value, key)])
         else:
-            await self._host.store.write(publish, topic, value, key)
+            await self._host.store.write(with_trace(publish, self._host.telemetry.tracer.current()), topic, value, key)
 
     # Life
 

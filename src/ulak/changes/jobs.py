@@ -32,6 +32,7 @@ from ulak.spine.job import Job, NewJob
 from ulak.spine.outcome import Cancel, Done, Snooze
 from ulak.spine.room import Host
 from ulak.spine.store import Tx
+from ulak.spine.trace import with_trace
 from ulak.spine.units.enqueue import enqueue_owed
 from ulak.spine.units.records import read_record
 
@@ -181,7 +182,7 @@ class ChangesJobs:
                 form, feed.epoch, versions, self._section.rule, watched, self._host.store.ids.to_text
             )
             try:
-                await self._host.store.write(watches.fan_out, name, feed.fan_pos, end, jobs)
+                await self._host.store.write(with_trace(watches.fan_out, job.trace), name, feed.fan_pos, end, jobs)
             except Refused as error:
                 if size == 1:
                     return Snooze(FULL_SECONDS, str(error))
@@ -199,7 +200,7 @@ class ChangesJobs:
         else:
             url, secret = given["url"], None
             body = _slack(given) if given["format"] == "slack" else {"event": given["event"], **given["data"]}
-        return Done({"status": await self._poster.post(url, codec.encode(body), identifier, secret)})
+        return Done({"status": await self._poster.post(url, codec.encode(body), identifier, secret, job.trace)})
 
     async def prune(self, job: Job) -> Done:
         forgotten = 0

@@ -10,6 +10,7 @@ from ulak.channels.signature import Secret, sign
 from ulak.channels.ssrf import AddressGuard, Blocked, GuardedResolver, check_url
 from ulak.clock import Clock, to_datetime
 from ulak.errors import Permanent, Throttled, Transient
+from ulak.spine.trace import headers_of
 
 TIMEOUT_SECONDS = 15.0
 _LATER = frozenset({408, 425, 429})
@@ -21,10 +22,12 @@ class Poster:
         self._clock = clock
         self._session: aiohttp.ClientSession | None = None
 
-    async def post(self, url: str, body: bytes, identifier: str, secret: str | None = None) -> int:
+    async def post(
+        self, url: str, body: bytes, identifier: str, secret: str | None = None, trace: str | None = None
+    ) -> int:
         """The status of the answer; raises what a job makes of a refusal."""
         target = check_url(url)
-        headers = {"Content-Type": "application/json", "User-Agent": "Ulak"}
+        headers = {"Content-Type": "application/json", "User-Agent": "Ulak", **headers_of(trace)}
         if secret:
             headers |= sign([Secret(secret)], identifier, to_datetime(self._clock.now()), body)
         place = f"{target.scheme}://{target.host}"

@@ -70,7 +70,8 @@ class Changes:
     async def _start(self, registry: str, payload: Mapping[str, Any]) -> SyncReport:
         store = self._host.store
         now = store.clock.now()
-        row = to_row(NewJob(SYNC, dict(payload), unique_key=registry), store.ids.take(now), now)
+        job = to_row(NewJob(SYNC, dict(payload), unique_key=registry), store.ids.take(now), now)
+        row = self._host.telemetry.tracer.stamped(job)
         holder = await store.write(_enqueue_sync, row, registry)
         if holder is None:
             raise Unavailable(f"no sync of {registry} is taken for now; too many jobs wait")

@@ -52,6 +52,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     target_meta: dict[str, Any] = {}
     event_type: str | None = None
     data: dict[str, Any] | None = None
+    trace: str | None = None  # of this attempt; `ulak.spine.trace.headers_of` makes headers of it
 
     @property
     def created_at(self) -> datetime:

@@ -26,6 +26,7 @@ class NewMessage(msgspec.Struct, frozen=True):
     timeout_seconds: float | None = None
     target_meta: dict[str, Any] | None = None
     continuation: str | None = None
+    trace: str | None = None  # of the request or the attempt that it comes from; that of the transaction, if left out
 
     def __repr__(self) -> str:
         # As in Message: who gets it and what it says must not reach a log by accident.

@@ -20,6 +20,8 @@ from ulak.channels.ssrf import AddressGuard, check_url
 from ulak.clock import Clock, SystemClock, to_datetime
 from ulak.codec import encode
 from ulak.errors import Permanent
+from ulak.spine.trace import HEADERS as TRACE_HEADERS
+from ulak.spine.trace import headers_of
 
 Secrets = Callable[[str], Sequence[Secret] | Awaitable[Sequence[Secret]]]
 """Finds the secrets of an endpoint by its URL. Without any, which only a test gives, the request leaves unsigned."""
@@ -77,6 +79,9 @@ class WebhookChannel:
             await self._live_secrets(message.recipient, now), message.id, now, body
         )
         headers["Content-Type"] = "application/json"
+        if message.trace is not None:  # which is newer than what somebody may have given with the address
+            own = {name: value for name, value in headers.items() if name.lower() not in TRACE_HEADERS}
+            headers = own | headers_of(message.trace)
         try:
             answer = await self._client.post(url, body, headers, seconds, read=False)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -62,6 +62,10 @@ def run(
         serve_only(ulak, kinds)
     ulak.thread_context = Haste()
     logs.set_up(ulak.settings.log)
+    if ulak.settings.telemetry.traces:
+        from ulak.otel import set_up_from_environment
+
+        set_up_from_environment()
     uvloop.run(_live(ulak, until))
 
 
@@ -202,6 +206,7 @@ async def _live(ulak: Ulak, until: Until) -> None:
     except Exception as raised:  # noqa: BLE001 - raised again below, unless there is no time left for that
         error = raised
     pool.shutdown(wait=False, cancel_futures=True)
+    ulak.telemetry.tracer.flush(LAST_SECONDS)
     if _is_held_up(ulak, threads_before):
         _leave_at_once(error)
     if error is not None:

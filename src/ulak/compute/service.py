@@ -84,7 +84,8 @@ class Compute:
         if not tasks:
             return []
         store, gate = self._host.store, self._host.loops.gate
-        rows = to_rows([self._new_job(task) for task in tasks], store.ids, store.clock.now())
+        jobs = to_rows([self._new_job(task) for task in tasks], store.ids, store.clock.now())
+        rows = self._host.telemetry.tracer.stamped_all(jobs)
         batch = [Submitted(task.id, row) for task, row in zip(tasks, rows, strict=True)]
         return await gate.by_policy(rows[0], ACCEPT_TASKS, batch, len(batch))
 

@@ -35,7 +35,7 @@ class Ports:
     """What a transaction of the room asks of others: messages, timers, and to take timers back."""
 
     post: Callable[[Tx, Sequence[Telling]], Sequence[int]]
-    arm: Callable[[Tx, Sequence[NewJob]], Sequence[int]]
+    arm: Callable[[Tx, Sequence[NewJob], Sequence[str | None]], Sequence[int]]
     disarm: Callable[[Tx, Sequence[int]], object]
 
 
@@ -74,7 +74,8 @@ class Acts:
         rescues = [NewJob(SEARCH, {"task": one.id}, delay_seconds=RESCUE_SECONDS) for one in tasks]
         if jobs or rescues:
             armed: list[Offer | HelpTask] = [*offers, *tasks]
-            for thing, timer in zip(armed, self._ports.arm(tx, [*jobs, *rescues]), strict=True):
+            traces = [*(world.tasks[one.task].trace for one in offers), *(one.trace for one in tasks)]
+            for thing, timer in zip(armed, self._ports.arm(tx, [*jobs, *rescues], traces), strict=True):
                 thing.timer = timer
         idle = [timer for timer in changes.idle_timers if timer]
         if idle:

@@ -38,6 +38,7 @@ class Telling:
     metadata: dict[str, Any] = field(default_factory=dict)
     expires_at: int | None = None
     continuation: str | None = None
+    trace: str | None = None
 
 
 def compose(note: Note, policy: Policy, to_text: Callable[[int], str]) -> Telling | None:
@@ -55,6 +56,7 @@ def compose(note: Note, policy: Policy, to_text: Callable[[int], str]) -> Tellin
         _metadata(note, to_text),
         expires_at=note.offer.deadline_at if is_offer and note.offer is not None else None,
         continuation=UNDELIVERED if is_offer and policy.tells_undelivered else None,
+        trace=note.task.trace,
     )
 
 

@@ -175,6 +175,7 @@ class HelpTask(msgspec.Struct):
     reason: str | None = None
     once: str | None = None
     digest: str | None = None
+    trace: str | None = None  # to which all its timers and messages belong
 
     @property
     def is_live(self) -> bool:

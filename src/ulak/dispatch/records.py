@@ -87,6 +87,7 @@ def to_task(row: Row) -> HelpTask:
         reason=row[24],
         once=row[25],
         digest=row[26],
+        trace=row[27],
     )
 
 
@@ -203,7 +204,7 @@ def _task_row(task: HelpTask) -> Row:
         task.id, task.requester, task.category, task.latitude, task.longitude, round(task.radius * 1000),
         round(task.deadline_seconds * 1000), task.width, task.created_at, task.description,
         codec.encode_text(task.skills), task.language, task.contact.notification_type, task.contact.recipient,
-        *_task_change(task)[:-1], task.once, task.digest,
+        *_task_change(task)[:-1], task.once, task.digest, task.trace,
     )  # fmt: skip
 
 

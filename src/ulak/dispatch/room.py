@@ -30,7 +30,7 @@ def dispatch_room(host: Host) -> Room[Dispatch]:
         host.check_message(to_message(Telling(contact, "?", section.language)))
 
     acts = Acts(Policy.of(section), Ports(post, enqueue_owed, withdraw))
-    service = Dispatch(section, acts, lambda: host.store, check)
+    service = Dispatch(section, acts, lambda: host.store, check, host.telemetry.tracer.requested)
     upkeep = Upkeep(service, lambda: host.store, section.position_flush_seconds)
     return Room(
         "dispatch",
@@ -52,4 +52,5 @@ def to_message(telling: Telling) -> NewMessage:
         metadata=telling.metadata,
         expires_at=telling.expires_at,
         continuation=telling.continuation,
+        trace=telling.trace,
     )

@@ -52,17 +52,24 @@ from ulak.spine.loops.bulk import write_in_slices
 from ulak.spine.store import Store, Verb, WriterQueue
 
 MAX_HINDERED = 3
+REQUEST = "dispatch.task"  # in traces: the span under which all of a task stands
 
 
 class Dispatch:
     def __init__(
-        self, section: Section, acts: Acts, open_store: Callable[[], Store], check_contact: Callable[[Contact], None]
+        self,
+        section: Section,
+        acts: Acts,
+        open_store: Callable[[], Store],
+        check_contact: Callable[[Contact], None],
+        requested: Callable[[str], str | None],
     ) -> None:
         self._section = section
         self.policy: Policy = acts.policy
         self._verb: Verb[Command, CommandAnswer] = Verb(WriterQueue.ENQUEUE, acts.run)
         self._store = open_store
         self._check = check_contact
+        self._requested = requested
         self._searches = Searches(open_store, acts.policy)
         self.depth = Depth(section.capacity)
         self._flushing = asyncio.Lock()
@@ -193,6 +200,7 @@ class Dispatch:
             skills=tuple(sorted(set(form.skills or ()))),
             language=form.language,
             contact=_contact(form.contact) or Contact("IN_APP", form.requester_id),
+            trace=self._requested(REQUEST),
         )
 
     async def accept(self, task: UUID | str | int, helper: str) -> TaskView:

@@ -22,13 +22,14 @@ from ulak.http.caller import loopback, scopes_with
 from ulak.http.front import Front
 from ulak.http.gauges import StoreGauges
 from ulak.http.guard import RequestGuard
-from ulak.http.hot_routes import Receive, Routes, Scope, Send
+from ulak.http.hot_routes import App, Receive, Routes, Scope, Send
 from ulak.http.meter import Meter
 from ulak.http.paths import Paths
 from ulak.http.problems import answer_with_problems
 from ulak.http.query import only_known_keys
 from ulak.http.routes import audit, breakers, database, dead, engine, events, health, jobs, kinds
 from ulak.http.routes import keys as key_routes
+from ulak.http.trace_door import TraceDoor
 
 log = structlog.get_logger("ulak.http")
 
@@ -77,6 +78,8 @@ class Door:
             dependencies=[Depends(only_known_keys)],
         )
         self._front = self._assemble()
+        tracer = ulak.telemetry.tracer
+        self._door: App = TraceDoor(self._front, tracer) if tracer.enabled else self._front
 
     def _assemble(self) -> Front:
         self.api.include_router(health.router(self.ulak, self.guard, self.meter, StoreGauges(self.ulak)))
@@ -94,7 +97,7 @@ class Door:
         return Front(self.guard, self.parts, self.api, self.meter, self.ulak.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._front(scope, receive, send)
+        await self._door(scope, receive, send)
 
     def leave(self) -> None:
         for part in self.parts:

@@ -48,6 +48,7 @@ def to_message(job: Job, notification: Notification) -> Message:
         target_meta=notification.target_meta,
         event_type=notification.event_type,
         data=notification.data,
+        trace=job.trace,
     )
 
 

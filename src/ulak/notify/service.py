@@ -169,12 +169,12 @@ class Notify:
 
     def _row_of(self, tx: Tx, message: NewMessage) -> Row:
         row = self._composer.row(request_of(message), tx.ids.take(tx.now), tx.now)
-        return row._replace(continuation=message.continuation)
+        return row._replace(continuation=message.continuation, trace=message.trace)
 
     def _new_row(self, request: Request) -> Row:
         store = self._host.store
         now = store.clock.now()
-        return self._composer.row(request, store.ids.take(now), now)
+        return self._host.telemetry.tracer.stamped(self._composer.row(request, store.ids.take(now), now))
 
     def templates(self) -> dict[str, list[str]]:
         """Names of templates, each with its languages."""

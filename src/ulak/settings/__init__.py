@@ -28,6 +28,7 @@ from ulak.settings.log import Log
 from ulak.settings.notify import Notify
 from ulak.settings.section import Section, also
 from ulak.settings.spine import Spine
+from ulak.settings.telemetry import Tracing
 from ulak.settings.tree import Settings
 from ulak.settings.worker import Worker
 
@@ -57,6 +58,7 @@ __all__ = [
     "Slack",
     "Sms",
     "Spine",
+    "Tracing",
     "Webhook",
     "Whatsapp",
     "Worker",

@@ -20,6 +20,7 @@ from ulak.settings.http import Http
 from ulak.settings.log import Log
 from ulak.settings.notify import Notify
 from ulak.settings.spine import Spine
+from ulak.settings.telemetry import Tracing
 from ulak.settings.worker import Worker
 
 _FILE = "sqlite:///"
@@ -53,6 +54,7 @@ class Settings(BaseSettings):
     changes: Changes = Changes()
     console: Console = Console()
     log: Log = Log()
+    telemetry: Tracing = Tracing()
 
     @field_validator("store")
     @classmethod

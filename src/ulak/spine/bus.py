@@ -23,6 +23,7 @@ class BusRecord(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class Undelivered(NamedTuple):

@@ -103,11 +103,12 @@ class Row(NamedTuple):
     continuation: str | None
     hold: int
     payload: bytes
+    trace: str | None = None
 
     @property
     def is_usual(self) -> bool:
-        """It is due at once and has none of the rarer columns: expires_at, unique_key, continuation, hold."""
-        return self[9:13] == (None, None, None, 0) and self.due_at == self.accepted_at
+        """It is due at once and has none of the rarer columns: expires_at, unique_key, continuation, hold, trace."""
+        return self[9:13] == (None, None, None, 0) and self.trace is None and self.due_at == self.accepted_at
 
     @property
     def common(self) -> tuple[str, int, int, int]:
@@ -129,6 +130,7 @@ class Lease(msgspec.Struct, array_like=True, frozen=True, order=True):
     due_at: int
     expires_at: int | None
     payload: Any  # a JSON document, as text or as bytes
+    trace: str | None = None
     turn: int = 0  # where claims have a floor, which is a turn
 
 
@@ -150,6 +152,7 @@ class Job(msgspec.Struct, Generic[Payload]):
     accepted_millis: int = 0  # one is made for every attempt, and few handlers ask for the time
     started_millis: int = 0
     mark: int = FIRST_MARK
+    trace: str | None = None  # of this attempt's span, for what the handler sends to others: `headers_of(job.trace)`
 
     @property
     def uuid(self) -> str:
@@ -203,3 +206,4 @@ class Record:
     timeline: tuple[Entry, ...]
     code: str | None = None  # of a dead letter whose failure has one
     error_class: str | None = None  # of a dead letter
+    trace: str | None = None  # where traces were on when it was accepted

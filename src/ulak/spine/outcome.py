@@ -83,6 +83,16 @@ class Release:
 
 Outcome = Done | Retry | Snooze | Cancel | Dead | Release
 
+# How an attempt ended, as counters and spans say it.
+WORDS: dict[type, str] = {
+    Done: "done",
+    Retry: "retried",
+    Snooze: "snoozed",
+    Cancel: "cancelled",
+    Dead: "dead",
+    Release: "released",
+}
+
 
 class Settlement(msgspec.Struct):
     """An outcome on its way to the store, fenced by (id, epoch).

@@ -102,6 +102,7 @@ class Tx(ABC):
         self.ids = ids
         self.capacity = capacity
         self.after_commit = AfterCommit()
+        self.trace: str | None = None  # of the jobs that are made here, where nobody says more of each
 
     @abstractmethod
     def rows(self, query: Query, **parameters: Any) -> list[tuple[Any, ...]]:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from ulak.spine.trace import Tracer
+
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
 
 
@@ -71,7 +73,8 @@ Gauges = Callable[[], Iterable[GaugePoint]]
 class Telemetry(Collector):
     """Counters by (name, kind, label or labels) and histograms by (name, kind, labels…)."""
 
-    def __init__(self) -> None:
+    def __init__(self, tracer: Tracer | None = None) -> None:
+        self.tracer = tracer or Tracer()
         self.counters: defaultdict[tuple[str, str, str | tuple[str, ...]], float] = defaultdict(float)
         self.histograms: Histograms = defaultdict(Histogram)
         self._times: dict[str, Times] = {}

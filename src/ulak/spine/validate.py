@@ -69,6 +69,7 @@ def to_row(job: NewJob, identifier: int, now: int) -> Row:
             job.continuation,
             _HOLDS[job.on_uncertain],
             to_json(job.payload, job.kind),
+            None,  # its trace, which whoever accepts it knows
         )
     )
 

@@ -82,7 +82,8 @@ CREATE TABLE actions_run (
   variables text NOT NULL,
   accepted_at bigint NOT NULL,
   ended_at bigint,
-  ended_by text
+  ended_by text,
+  trace text
 );
 CREATE INDEX actions_run_unfinished ON actions_run (id) WHERE ended_at IS NULL;
 

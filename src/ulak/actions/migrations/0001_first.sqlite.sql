@@ -82,7 +82,8 @@ CREATE TABLE actions_run (
   variables TEXT NOT NULL,
   accepted_at INTEGER NOT NULL,
   ended_at INTEGER,
-  ended_by TEXT
+  ended_by TEXT,
+  trace TEXT
 );
 CREATE INDEX actions_run_unfinished ON actions_run (id) WHERE ended_at IS NULL;
 

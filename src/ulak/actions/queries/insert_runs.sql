@@ -1,2 +1,2 @@
-INSERT INTO actions_run (id, evaluation_key, plan_id, plan_version, state, trace_id, device_id, stream_id, group_id, rule_id, language, critical, variables, accepted_at, ended_at, ended_by)
+INSERT INTO actions_run (id, evaluation_key, plan_id, plan_version, state, trace_id, device_id, stream_id, group_id, rule_id, language, critical, variables, accepted_at, ended_at, ended_by, trace)
 VALUES :rows

@@ -67,6 +67,7 @@ def _message(
         idempotency_key=identifier,
         timeout_seconds=limits.timeout_seconds,
         target_meta=codec.decode(target.target_meta),
+        trace=job.trace,
     )
 
 

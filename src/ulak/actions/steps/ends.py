@@ -184,7 +184,8 @@ class StepEnds:
             batch.changed[row.run, row.step_order] = row
         if batch.timers:
             jobs = [_timer(row, seconds) for row, seconds in batch.timers]
-            for (row, _), job in zip(batch.timers, enqueue_owed(tx, jobs), strict=True):
+            traces = [batch.runs[row.run].trace for row, _ in batch.timers]
+            for (row, _), job in zip(batch.timers, enqueue_owed(tx, jobs, traces), strict=True):
                 row.timer = job
         for row, target in batch.deferred:
             row.job = self._digest_job(tx, batch, row, target)
@@ -208,7 +209,7 @@ class StepEnds:
             payload = {"digest": target.channel_id, "until": row.deferred_until}
             due_at = to_datetime(row.deferred_until)
             job = NewJob(kind_of(target.channel_type), payload, key=line, slots=slots, due_at=due_at)
-            found = enqueue_owed(tx, [job])[0]
+            found = enqueue_owed(tx, [job], [batch.runs[row.run].trace])[0]
         batch.digests[key] = found
         return found
 
@@ -246,7 +247,7 @@ def _timer(row: ActionStep, seconds: float) -> NewJob:
 
 
 def _emit(tx: Tx, run: ActionRun, topic: str, value: object) -> None:
-    tx.emit(wire.MESSAGE_EVENT, run.id, ROOM, wire.message(topic, run.device_id, value))
+    tx.emit(wire.MESSAGE_EVENT, run.id, ROOM, wire.message(topic, run.device_id, value, run.trace))
 
 
 def _executed(tx: Tx, run: ActionRun, row: ActionStep, process_ms: int) -> wire.ActionExecuted:

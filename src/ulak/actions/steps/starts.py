@@ -38,7 +38,8 @@ class Starter:
             return []
         chosen = _choose(tx, starts)
         pairs = list(zip(starts, chosen, strict=True))
-        jobs = enqueue_owed(tx, [self._job(start, target) for start, target in pairs])
+        traces = [start.run.trace for start in starts]
+        jobs = enqueue_owed(tx, [self._job(start, target) for start, target in pairs], traces)
         return [self._row(tx, start, target, job) for (start, target), job in zip(pairs, jobs, strict=True)]
 
     def forget(self) -> None:

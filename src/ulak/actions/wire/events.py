@@ -215,6 +215,6 @@ def context_of(run: ActionRun) -> EventContext:
     return EventContext(run.device_id, run.stream_id)
 
 
-def message(topic: str, key: str | None, value: Any) -> dict[str, Any]:
-    """What the event log keeps, and a relay produces: topic, key, value."""
-    return {"topic": topic, "key": key, "value": value}
+def message(topic: str, key: str | None, value: Any, trace: str | None = None) -> dict[str, Any]:
+    """What the event log keeps, and a relay produces: topic, key, value, and the trace if there is one."""
+    return {"topic": topic, "key": key, "value": value} | ({} if trace is None else {"trace": trace})

@@ -18,7 +18,7 @@ def read_messages(tx: Tx, topic: str | None, after: int, limit: int) -> tuple[li
     for event in events:
         after = event.seq
         if event.name == MESSAGE_EVENT and topic in (None, event.data["topic"]):
-            found.append({"seq": event.seq, **event.data})
+            found.append({"seq": event.seq, **{name: event.data[name] for name in ("topic", "key", "value")}})
             if len(found) == limit:
                 break
     return found, after, not events

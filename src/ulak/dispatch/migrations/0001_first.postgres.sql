@@ -50,7 +50,8 @@ CREATE TABLE dispatch_task (
   ended_at bigint,
   reason text,
   once text,
-  digest text
+  digest text,
+  trace text
 ) WITH (fillfactor = 80);
 -- The backstop: a helper has one running task, and one open offer.
 CREATE UNIQUE INDEX dispatch_task_running ON dispatch_task (helper) WHERE state = 'ASSIGNED';

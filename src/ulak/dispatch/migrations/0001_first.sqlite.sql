@@ -53,7 +53,8 @@ CREATE TABLE dispatch_task (
   ended_at INTEGER,
   reason TEXT,
   once TEXT,
-  digest TEXT
+  digest TEXT,
+  trace TEXT
 );
 -- The backstop: a helper has one running task, and one open offer.
 CREATE UNIQUE INDEX dispatch_task_running ON dispatch_task (helper) WHERE state = 'ASSIGNED';

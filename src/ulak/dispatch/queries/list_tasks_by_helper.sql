@@ -1,4 +1,4 @@
-SELECT id, requester, category, latitude, longitude, radius, deadline, width, created_at, description, skills, language, contact_type, contact, state, helper, helper_name, searches, max_searches, searched_at, place, timer, assigned_at, ended_at, reason, once, digest
+SELECT id, requester, category, latitude, longitude, radius, deadline, width, created_at, description, skills, language, contact_type, contact, state, helper, helper_name, searches, max_searches, searched_at, place, timer, assigned_at, ended_at, reason, once, digest, trace
 FROM dispatch_task WHERE helper_name = :helper AND id < :before AND (:state IS NULL OR state = :state)
   AND (:requester IS NULL OR requester = :requester)
 ORDER BY id DESC LIMIT :n

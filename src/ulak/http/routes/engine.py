@@ -127,7 +127,7 @@ def _router(ulak: Ulak) -> APIRouter:
         entry = next((one for one in ulak.cron_entries if one.name == name), None)
         if entry is None:
             raise NotFound(f"no cron entry {name!r:.50} here; GET /api/cron lists them")
-        return CronRun(name=name, id=str(await ulak.store.write(_run_now, entry, caller.name)))
+        return CronRun(name=name, id=str(await ulak.write(_run_now, entry, caller.name)))
 
     return router
 

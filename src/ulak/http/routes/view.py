@@ -16,6 +16,7 @@ from ulak.errors import NotFound
 from ulak.masking import mask_text, mask_value
 from ulak.spine.event import EventRecord
 from ulak.spine.job import Entry, Record
+from ulak.spine.trace import trace_id_of
 from ulak.spine.units import audit
 
 _LARGEST_ID = (1 << 63) - 1
@@ -79,10 +80,12 @@ class JobView(View):
 class JobDetail(JobView):
     """A job with its payload, its result or cause, and everything that happened to it.
 
-    `uuid` is its id as rooms and receivers see it: a notification's id, a webhook's.
+    `uuid` is its id as rooms and receivers see it: a notification's id, a webhook's. `traceId` is that of the trace it
+    belongs to, where `telemetry.traces` was on when it was accepted.
     """
 
     uuid: str
+    trace_id: str | None
     payload: Any
     detail: Any
     timeline: list[EntryView]
@@ -162,6 +165,7 @@ def job_view(record: Record) -> JobView:
 def job_detail(record: Record, uuid: str, *, reveal: bool) -> JobDetail:
     return JobDetail(
         uuid=uuid,
+        trace_id=trace_id_of(record.trace),
         **_fields(record, reveal=reveal),
         payload=payload_view(record.payload, reveal=reveal),
         detail=payload_view(record.detail, reveal=reveal),

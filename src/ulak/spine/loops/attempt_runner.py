@@ -72,7 +72,7 @@ class AttemptRunner:
             running.times.lateness.observe(seconds)
         if lease.crashes:
             self._telemetry.count("duplicate_runs", lease.kind)
-        job = _as_job(lease, payload, now, self._store.ids.mark)
+        job = _as_job(lease, payload, now, self._store.ids.mark, running.trace)
         if probe.listeners:
             probe.reach("worker.before_handler")
         try:
@@ -99,6 +99,16 @@ class AttemptRunner:
         if probe.listeners:
             probe.reach("worker.after_handler")
         self._end(running, outcome)
+
+    async def run_traced(self, running: Attempt, task: asyncio.Task[Any]) -> None:
+        """The same inside a span; one that never started leaves none."""
+        with self._telemetry.tracer.attempt(running.lease) as span:
+            running.trace = span.trace
+            try:
+                await self.run(running, task)
+            finally:
+                if running.started is not None:
+                    span.end(running.outcome)
 
     def _misfit(self, lease: Lease, misfit: Permanent) -> Dead:
         """The stored payload is not of the form that its handler declares."""
@@ -159,7 +169,7 @@ class AttemptRunner:
                 self._breakers.succeeded(job.key)
 
 
-def _as_job(lease: Lease, payload: Any, now: int, mark: int) -> Job:
+def _as_job(lease: Lease, payload: Any, now: int, mark: int, trace: str | None) -> Job:
     return Job(
         lease.id,
         lease.kind,
@@ -172,6 +182,7 @@ def _as_job(lease: Lease, payload: Any, now: int, mark: int) -> Job:
         lease.accepted_at,
         now,
         mark,
+        trace,
     )
 
 

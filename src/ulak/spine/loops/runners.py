@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
 from ulak.spine.handler import Handler
@@ -90,7 +91,7 @@ class ThreadLane:
     async def run(self, handler: Handler, job: Job) -> Any:
         """A thread can't be stopped: who is cancelled still waits for its end, since its place is taken until then."""
         with self._around:
-            call = self._pool.submit(_call, handler, job)
+            call = self._pool.submit(copy_context().run, _call, handler, job)
             result = asyncio.wrap_future(call)
             try:
                 return await asyncio.shield(result)

@@ -39,6 +39,7 @@ class Attempt(msgspec.Struct, eq=False):
     resume_at: int = 0
     uncertain: bool = False  # it was ended from outside, and may have had its effect
     lingers: bool = False  # it has ended, but what it ran on is not free yet
+    trace: str | None = None  # of its span
 
 
 class RunningJobs:

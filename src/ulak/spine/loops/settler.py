@@ -15,7 +15,7 @@ from ulak.errors import Error, Refused, Unavailable
 from ulak.spine import probe
 from ulak.spine.breaker import Breakers, save_breakers
 from ulak.spine.job import kind_of
-from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Settlement, Snooze
+from ulak.spine.outcome import WORDS, Settlement
 from ulak.spine.store import LAST_SECONDS, Store
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.units.settle import SETTLE
@@ -24,14 +24,6 @@ log = structlog.get_logger("ulak.settler")
 
 BATCH = 200
 PAUSE_SECONDS = 1.0
-_WORDS: dict[type, str] = {
-    Done: "done",
-    Retry: "retried",
-    Snooze: "snoozed",
-    Cancel: "cancelled",
-    Dead: "dead",
-    Release: "released",
-}
 _outcome, _uncertain = attrgetter("outcome"), attrgetter("uncertain")
 
 
@@ -101,7 +93,7 @@ class Settler:
             self._telemetry.count("jobs_uncertain", one.kind)
         outcomes = map(type, map(_outcome, ours))
         for (kind, outcome), number in Counter(zip(map(kind_of, ours), outcomes, strict=True)).items():
-            self._telemetry.count("jobs_settled", kind, _WORDS[outcome], number)
+            self._telemetry.count("jobs_settled", kind, WORDS[outcome], number)
 
     async def _save_breakers(self) -> None:
         changed, self._breakers.changed = self._breakers.changed, []

@@ -73,7 +73,8 @@ class Worker:
         self._running_jobs = RunningJobs(handlers, steering, clock, telemetry, concurrency, lane_free)
         self.running = self._running_jobs.running
         self._attempts = AttemptRunner(store, handlers, clock, telemetry, breakers, lanes, self._end)
-        self._runners: Runners[Attempt] = Runners(self._attempts.run)
+        traced = telemetry.tracer.enabled
+        self._runners: Runners[Attempt] = Runners(self._attempts.run_traced if traced else self._attempts.run)
         self.ahead = HeldJobs(clock, self._runners.put)
         self._settler = Settler(store, clock, telemetry, breakers, self._attempts.spoiled)
         self.claimer = Claimer(store, handlers, clock, self._running_jobs, self._settler, self._begin)

@@ -25,6 +25,7 @@ CREATE TABLE job (
   continuation text COLLATE "C",
   hold smallint NOT NULL,
   note text,
+  trace text,
   payload bytea NOT NULL,
   -- Being claimed gives a row a second place in the index, so there is room for it: else the claim would split pages.
   PRIMARY KEY (id) WITH (fillfactor = 50)
@@ -62,6 +63,7 @@ CREATE TABLE past (
   unique_key text COLLATE "C",
   note text,
   detail text,
+  trace text,
   payload bytea NOT NULL
 );
 
@@ -86,6 +88,7 @@ CREATE TABLE dead (
   error_class text COLLATE "C" NOT NULL,
   code text COLLATE "C",
   note text,
+  trace text,
   payload bytea NOT NULL
 );
 CREATE INDEX dead_kind ON dead (kind, id);

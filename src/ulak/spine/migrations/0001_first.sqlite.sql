@@ -25,6 +25,7 @@ CREATE TABLE job (
   continuation TEXT,
   hold INTEGER NOT NULL,
   note TEXT,
+  trace TEXT,
   payload BLOB NOT NULL
 );
 CREATE INDEX job_ready ON job (kind, prio, turn) WHERE state = 0;
@@ -56,6 +57,7 @@ CREATE TABLE past (
   unique_key TEXT,
   note TEXT,
   detail TEXT,
+  trace TEXT,
   payload BLOB NOT NULL
 );
 
@@ -80,6 +82,7 @@ CREATE TABLE dead (
   error_class TEXT NOT NULL,
   code TEXT,
   note TEXT,
+  trace TEXT,
   payload BLOB NOT NULL
 );
 CREATE INDEX dead_kind ON dead (kind, id);

@@ -6,4 +6,4 @@ WHERE id = ANY(ARRAY(
   SELECT id FROM job WHERE kind = :kind AND prio = :prio AND state = 0 AND turn > :floor
   ORDER BY kind, prio, turn LIMIT :n FOR UPDATE SKIP LOCKED
 ))
-RETURNING id, epoch, kind, key, prio, attempt, crashes, accepted_at, due_at, expires_at, payload, turn
+RETURNING id, epoch, kind, key, prio, attempt, crashes, accepted_at, due_at, expires_at, payload, trace, turn

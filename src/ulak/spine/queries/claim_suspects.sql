@@ -5,4 +5,4 @@ WHERE id IN (
   WHERE state = 4 AND crashes >= :least AND crashes <= :most AND kind IN (SELECT value FROM json_each(:kinds))
   ORDER BY crashes, turn LIMIT :n
 )
-RETURNING id, epoch, kind, key, prio, attempt, crashes, accepted_at, due_at, expires_at, payload
+RETURNING id, epoch, kind, key, prio, attempt, crashes, accepted_at, due_at, expires_at, payload, trace

@@ -3,4 +3,4 @@ WITH waiting AS (
   SELECT id FROM job WHERE state + 0 <> 2 AND id = ANY(:ids::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED
 )
 DELETE FROM job WHERE id = ANY(ARRAY(SELECT id FROM waiting))
-RETURNING id, epoch, kind, key, slot, slots, prio, attempt, crashes, continuation, started_at, cancelled_at, state
+RETURNING id, epoch, kind, key, slot, slots, prio, attempt, crashes, continuation, started_at, cancelled_at, state, trace

@@ -102,6 +102,7 @@ def redrive(tx: Tx, ids: list[int]) -> list[int]:
         continuation,
         hold,
         note,
+        trace,
         payload,
         error_class,
         crashes,
@@ -121,6 +122,7 @@ def redrive(tx: Tx, ids: list[int]) -> list[int]:
             continuation,
             hold,
             payload,
+            trace,
         )
         if unique_key is not None and tx.rows(sql.find_unique, kind=kind, keys=[unique_key]):
             continue

@@ -66,9 +66,14 @@ def enqueue_rows(tx: Tx, rows: Sequence[Row]) -> Accepted | Full:
     return _enqueue_batches(tx, [rows])[0]
 
 
-def enqueue_owed(tx: Tx, jobs: Sequence[NewJob]) -> Accepted:
-    """Enqueue what a room's commit owes, inside its unit: no bound refuses it. Answers ids as `enqueue_rows` does."""
+def enqueue_owed(tx: Tx, jobs: Sequence[NewJob], traces: Sequence[str | None] = ()) -> Accepted:
+    """Enqueue what a room's commit owes, inside its unit: no bound refuses it. Answers ids as `enqueue_rows` does.
+
+    `traces` has one for each job, where they come from several requests or attempts.
+    """
     rows = to_rows(jobs, tx.ids, tx.now)
+    if any(traces):
+        rows = [row._replace(trace=trace) for row, trace in zip(rows, traces, strict=True)]
     existing = _existing(tx, [rows]) if any(map(_unique_key, rows)) else {}
     ids, fresh, _ = _told_apart(rows, existing)
     if fresh:
@@ -226,6 +231,8 @@ def crowded(tx: Tx, kind: str, demand: CapacityNeed) -> Full | None:
 
 def _insert(tx: Tx, rows: Sequence[Row]) -> None:
     """Rows that are placed, and for which there is capacity."""
+    if tx.trace is not None:
+        rows = [row if row.trace is not None else row._replace(trace=tx.trace) for row in rows]
     ready = rows if not any(map(_state, rows)) else [row for row in rows if row.state == READY]
     if len(ready) < len(rows) and (due := [row.due_at for row in rows if row.state == DEFERRED]):
         tx.wake_at(min(due))

@@ -36,6 +36,7 @@ class Leased(NamedTuple):
     started_at: int | None
     cancelled_at: int | None
     state: int
+    trace: str | None
 
 
 def detail_of(one: Settlement) -> str | None:
@@ -118,11 +119,18 @@ def _continue(tx: Tx, word: JobEvent, row: Leased, detail: str | None, payload: 
         "detail": None if detail is None else codec.decode(detail),
         "payload": codec.decode(payload),
     }
-    insert_owed(tx, [new_row(tx, row.continuation or "", message, prio=row.prio)])
+    insert_owed(tx, [new_row(tx, row.continuation or "", message, prio=row.prio, trace=row.trace)])
 
 
 def new_row(
-    tx: Tx, kind: str, payload: Any, *, prio: int = 2, due_at: int | None = None, key: str | None = None
+    tx: Tx,
+    kind: str,
+    payload: Any,
+    *,
+    prio: int = 2,
+    due_at: int | None = None,
+    key: str | None = None,
+    trace: str | None = None,
 ) -> Row:
     """A row for a job that is made inside a unit of work."""
     return Row(
@@ -140,4 +148,5 @@ def new_row(
         continuation=None,
         hold=0,
         payload=codec.encode(payload),
+        trace=trace,
     )

@@ -11,6 +11,7 @@ from ulak.spine.job import DEFERRED, SUSPECT_LEVEL, JobEvent, Lease
 from ulak.spine.outcome import DONE, Cancel, Dead, Done, Release, Retry, Settlement, Snooze
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx, Verb, WriterQueue
+from ulak.spine.trace import with_trace
 from ulak.spine.units.finish import Leased, bury, detail_of, finish
 from ulak.spine.units.slots import hand_on
 
@@ -68,9 +69,9 @@ def finish_expired(tx: Tx, leases: Iterable[Lease]) -> None:
 
 
 def _finish_done(tx: Tx, done: Sequence[tuple[Settlement, Leased]]) -> None:
-    for one, _ in done:
+    for one, row in done:
         if isinstance(one.outcome, Done) and one.outcome.unit is not None:
-            one.outcome.unit(tx)
+            with_trace(one.outcome.unit, row.trace)(tx)
     finish(tx, JobEvent.DONE, [row for _, row in done], _details(done))
 
 

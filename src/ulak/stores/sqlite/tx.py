@@ -30,7 +30,7 @@ ROWS_PER_STATEMENT = (64, 16, 4, 1)
 # Most new jobs differ in few columns, so the others are bound once for all that have them in common.
 _OWN_NAMES = ("id", "due_at", "accepted_at", "payload")
 _SHARED_NAMES = tuple(name for name in Row._fields if name not in _OWN_NAMES)
-_LEASED_NAMES = ("id", "key", "due_at", "accepted_at", "expires_at", "payload")
+_LEASED_NAMES = ("id", "key", "due_at", "accepted_at", "expires_at", "payload", "trace")
 _own, _shared, _leased, _sort = (
     itemgetter(*map(Row._fields.index, names))
     for names in (_OWN_NAMES, _SHARED_NAMES, _LEASED_NAMES, ("kind", "prio", "state"))
@@ -130,8 +130,8 @@ class SqliteTx(Tx):
         self._store(taken, LEASED, (1, owner, self.now))
         self._fresh = [] if len(taken) == len(self._fresh) else _without(taken, self._fresh)
         return [
-            Lease(identifier, 1, kind, key, prio, 1, 0, accepted_at, due_at, expires_at, payload)
-            for identifier, key, due_at, accepted_at, expires_at, payload in map(_leased, taken)
+            Lease(identifier, 1, kind, key, prio, 1, 0, accepted_at, due_at, expires_at, payload, trace)
+            for identifier, key, due_at, accepted_at, expires_at, payload, trace in map(_leased, taken)
         ]
 
     def update_rows(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:

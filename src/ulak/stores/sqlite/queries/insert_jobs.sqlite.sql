@@ -1,3 +1,3 @@
 -- No ON CONFLICT: an id or a slot that is taken already must fail aloud, not be lost in silence.
-INSERT INTO job (id, kind, key, slots, slot, prio, due_at, state, accepted_at, expires_at, unique_key, continuation, hold, payload, turn, attempt, epoch, owner, started_at)
+INSERT INTO job (id, kind, key, slots, slot, prio, due_at, state, accepted_at, expires_at, unique_key, continuation, hold, payload, trace, turn, attempt, epoch, owner, started_at)
 VALUES :rows
