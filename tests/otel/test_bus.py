@@ -67,3 +67,23 @@ async def test_a_message_that_a_handler_publishes_carries_its_span(address, span
     assert got[0].headers == ()
     assert [name for name, _ in got[1].headers] == ["traceparent"]
     assert got[1].headers[0][1].decode().split("-")[1:3] == [trace_of(attempt), id_of(attempt)]
+
+
+async def test_an_event_that_a_route_sends_carries_the_trace_of_its_job(address, spans):
+    route = {"event": "done", "topic": "ended"}
+    ulak = spans.follow(Ulak(settings=Settings(store=address, bus={"route": [route]})))
+    got = []
+
+    async def take(batch):
+        got.extend(batch)
+
+    ulak.bus.listen("ended", take)
+
+    @ulak.handles("mail")
+    async def mail(job): ...
+
+    async with ulak:
+        await ulak.enqueue("mail")
+        await until(lambda: got)
+    created = spans.one("mail", SpanKind.PRODUCER)
+    assert dict(got[0].headers)["traceparent"].decode().split("-")[1:3] == [trace_of(created), id_of(created)]

@@ -18,6 +18,7 @@ from ulak.spine.bus import BusMessage, MessageBus
 from ulak.spine.loops.tail import Tail, TailPage
 from ulak.spine.store import Store, Tx
 from ulak.spine.units import followers
+from ulak.spine.units.records import find_traces
 
 log = structlog.get_logger("ulak.bus")
 
@@ -32,11 +33,12 @@ class BusRelay:
     Messages that their topic does not take are kept aside, and with them all that follow in the same topic.
     """
 
-    def __init__(self, bus: MessageBus, store: Store, tail: Tail, router: EventRouter) -> None:
+    def __init__(self, bus: MessageBus, store: Store, tail: Tail, router: EventRouter, *, traced: bool) -> None:
         self._bus = bus
         self._store = store
         self._tail = tail
         self._router = router
+        self._traced = traced
         self._stopping = asyncio.Event()
         self._backoff = Backoff(0.2, 2.0, 10.0)
         self._kept_at = 0.0
@@ -86,7 +88,9 @@ class BusRelay:
 
     async def _pass_on(self, page: TailPage) -> bool:
         """Whether this process goes on: the page is out and the cursor behind it, and the lease is still ours."""
-        messages = self._router.messages(page.events)
+        jobs = self._router.routed_jobs(page.events) if self._traced else ()
+        traces = await self._store.read(find_traces, jobs) if jobs else {}
+        messages = self._router.messages(page.events, traces)
         kept = await self._produce(messages) if messages else _NOTHING
         if kept is None:
             return False

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from ulak import codec
@@ -23,6 +24,8 @@ PUBLISHED = "bus.message"
 READY_MADE = frozenset({PUBLISHED, "actions.message"})
 MAX_MESSAGE_BYTES = 262_144
 _TOPIC = re.compile(TOPIC)
+Headers = tuple[tuple[str, bytes], ...]
+NO_TRACES: Mapping[int, str] = MappingProxyType({})
 _CLOUDEVENTS = (("content-type", b"application/cloudevents+json; charset=UTF-8"),)
 
 
@@ -56,20 +59,27 @@ class EventRouter:
             lambda name: tuple(route for route in routes if fnmatchcase(name, route.event))
         )
 
-    def messages(self, events: Iterable[EventRecord]) -> list[BusMessage]:
+    def messages(self, events: Iterable[EventRecord], traces: Mapping[int, str] = NO_TRACES) -> list[BusMessage]:
+        """`traces` has those of the jobs that events are about."""
         found: list[BusMessage] = []
         for event in events:
             if event.name in READY_MADE:
                 found.append(_ready_made(event.data))
             else:
-                found += [self._routed(event, route) for route in self._find(event.name)]
+                trace = _carried(traces.get(event.job))
+                found += [self._routed(event, route, trace) for route in self._find(event.name)]
         return found
 
-    def _routed(self, event: EventRecord, route: Route) -> BusMessage:
+    def routed_jobs(self, events: Iterable[EventRecord]) -> set[int]:
+        """The jobs of which a route tells."""
+        return {event.job for event in events if event.name not in READY_MADE and event.job and self._find(event.name)}
+
+    def _routed(self, event: EventRecord, route: Route, trace: Headers) -> BusMessage:
         key = _key(event, route.key)
         if route.cloudevents:
-            return BusMessage(route.topic, key, codec.encode(self._cloud_event(event)), _CLOUDEVENTS)
-        return BusMessage(route.topic, key, codec.encode({"seq": event.seq, "name": event.name, **_content(event)}))
+            return BusMessage(route.topic, key, codec.encode(self._cloud_event(event)), (*_CLOUDEVENTS, *trace))
+        told = {"seq": event.seq, "name": event.name, **_content(event)}
+        return BusMessage(route.topic, key, codec.encode(told), trace)
 
     def _cloud_event(self, event: EventRecord) -> dict[str, Any]:
         envelope = {
@@ -87,8 +97,11 @@ class EventRouter:
 def _ready_made(data: Any) -> BusMessage:
     value = base64.b64decode(data["base64"]) if "base64" in data else _written(data.get("value"))
     key = data.get("key")
-    trace = tuple((name, text.encode()) for name, text in headers_of(data.get("trace")).items())
-    return BusMessage(data["topic"], None if key is None else str(key).encode(), value, trace)
+    return BusMessage(data["topic"], None if key is None else str(key).encode(), value, _carried(data.get("trace")))
+
+
+def _carried(trace: str | None) -> Headers:
+    return tuple((name, text.encode()) for name, text in headers_of(trace).items())
 
 
 def _written(value: Any) -> bytes:

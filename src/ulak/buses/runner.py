@@ -75,7 +75,8 @@ class BusRunner:
         if section.kind == "local" and not set(self._takes) - set(self._intakes):
             return  # a room's own requests need no relay: `publish` hands them over
         self._bus = bus = KafkaBus(section.kafka) if section.kind == "kafka" else LocalBus()
-        self._relay = BusRelay(bus, self._host.store, self._host.loops.tail, EventRouter(section.route, section.source))
+        router, traced = EventRouter(section.route, section.source), self._host.telemetry.tracer.enabled
+        self._relay = BusRelay(bus, self._host.store, self._host.loops.tail, router, traced=traced)
         if self._takes:
             self._spawn("ulak-bus-consumer", bus.consume(self._takes))
         self._spawn("ulak-bus-relay", self._relay.run())

@@ -111,6 +111,11 @@ def read_record(tx: Tx, identifier: int) -> Record | None:
     return None
 
 
+def find_traces(tx: Tx, identifiers: Collection[int]) -> dict[int, str]:
+    """Of some jobs, live, finished or dead, the traces of those that have one."""
+    return dict(tx.rows(sql.find_traces, ids=list(identifiers)))
+
+
 def list_records(
     tx: Tx,
     kind: str | None,
