@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from bench import (
+    actions_neighbours,
     actions_plans,
     bulkhead,
     claim,
@@ -43,6 +44,7 @@ FIGURES: dict[str, Figures] = {
     "notify_accept": notify_accept.rows,
     "console_pages": console_pages.rows,
     "actions_plans": actions_plans.rows,
+    "actions_neighbours": actions_neighbours.rows,
     "kafka_accept": kafka_accept.rows,
     "notify_latency": notify_latency.rows,
     "notify_deliveries": notify_deliveries.rows,

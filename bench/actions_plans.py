@@ -84,13 +84,13 @@ def ulak_on(store: str) -> Ulak:
     return Ulak(settings=Settings(store=store, notify={"capacity": CAPACITY}, channels={"webhook": section}))
 
 
-async def make_plan(ulak: Ulak, hook: str) -> int:
+async def make_plan(ulak: Ulak, hook: str, steps: list[dict[str, Any]] = STEPS) -> int:
     directory = ulak.actions.directory
     profile = await directory.create_profile({"name": "Ops"})
     channel = await directory.create_channel({"profile_id": profile.id, "channel_type": "webhook", "target": hook})
     await directory.trust(channel.id)
-    _, plan = await ulak.actions.plans.create({"name": "Pump", "steps": STEPS})
-    for step in STEPS:
+    _, plan = await ulak.actions.plans.create({"name": "Pump", "steps": steps})
+    for step in steps:
         await directory.create_route(
             {"action_plan_id": plan.id, "step_order": step["step_order"], "recipient_profile_id": profile.id}
         )

@@ -30,7 +30,7 @@ async def test_every_wrong_field_is_named(make):
         assert await _fields(book.create_channel(unknown)) == {"profile_id"}
         assert await _fields(book.create_channel({**unknown, "verify_status": "verified"})) == {"verify_status"}
         lost = {"action_plan_id": 99, "step_order": 1, "recipient_profile_id": 99}
-        assert await _fields(book.create_route(lost)) == {"action_plan_id"}
+        assert await _fields(book.create_route(lost)) == {"action_plan_id", "recipient_profile_id"}
 
 
 @pytest.mark.parametrize(

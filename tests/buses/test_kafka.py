@@ -78,7 +78,8 @@ def limit_messages(servers, topic, size):
     resource.add_incremental_config(
         ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
     )
-    [altered] = AdminClient({"bootstrap.servers": ",".join(servers)}).incremental_alter_configs([resource]).values()
+    client = AdminClient({"bootstrap.servers": ",".join(servers)})  # which must live until it has its answer
+    [altered] = client.incremental_alter_configs([resource]).values()
     altered.result(10)
 
 

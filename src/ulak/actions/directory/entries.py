@@ -147,7 +147,8 @@ def forget_profile(tx: Tx, identifier: int) -> None:
 
 
 def create_channel(tx: Tx, form: ChannelForm) -> RecipientChannel:
-    _need_profile(tx, "profile_id", form.profile_id)
+    if problems := _problems_with_profile(tx, "profile_id", form.profile_id):
+        raise faults.refusal("the channel", problems)
     identifier = next_number(tx, "channel")
     tx.execute(
         sql.insert_channel,
@@ -259,14 +260,16 @@ def delete_route(tx: Tx, identifier: int) -> None:
 
 def _need_ends(tx: Tx, form: RouteForm) -> None:
     head = read_head(tx, form.action_plan_id)
+    problems = _problems_with_profile(tx, "recipient_profile_id", form.recipient_profile_id)
     if head is None or head.deleted_at is not None:
-        raise faults.refusal("the route", [("action_plan_id", f"there is no action plan {form.action_plan_id}")])
-    _need_profile(tx, "recipient_profile_id", form.recipient_profile_id)
+        problems.insert(0, ("action_plan_id", f"there is no action plan {form.action_plan_id}"))
+    if problems:
+        raise faults.refusal("the route", problems)
 
 
-def _need_profile(tx: Tx, name: str, identifier: int) -> None:
-    if tx.row(sql.read_profile, id=identifier) is None:
-        raise faults.refusal("it", [(name, f"there is no recipient profile {identifier}")])
+def _problems_with_profile(tx: Tx, name: str, identifier: int) -> faults.Problems:
+    known = tx.row(sql.read_profile, id=identifier) is not None
+    return [] if known else [(name, f"there is no recipient profile {identifier}")]
 
 
 def _merged(known: msgspec.Struct, changes: Any, shape: type[msgspec.Struct]) -> Any:
