@@ -59,7 +59,8 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def served(store: str, folder: Path, **settings: object) -> AsyncIterator[Served]:
+async def served(store: str, folder: Path, app: str | None = None, **settings: object) -> AsyncIterator[Served]:
+    """`app` is a module in the folder, as `MODULE:NAME`, with handlers of its own."""
     given = {"store": store, "http.port": 0, "channels.webhook.allow": "127.0.0.0/8", **settings}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ULAK_")}
     environment |= {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
@@ -67,7 +68,8 @@ async def served(store: str, folder: Path, **settings: object) -> AsyncIterator[
     began = told.stat().st_size if told.exists() else 0  # of a server that was started here before
     with told.open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ulak", "serve", *(f"--set={name}={value}" for name, value in given.items())],
+            [sys.executable, "-m", "ulak", "serve", *([f"--app={app}"] if app else []),
+             *(f"--set={name}={value}" for name, value in given.items())],
             env=environment, cwd=folder, stdout=log, stderr=log,
         )  # fmt: skip
     try:
