@@ -447,6 +447,18 @@ def test_no_text_can_add_a_header_or_a_recipient(subject: str, tag: str, recipie
     assert sorted(name for name, _ in email.message_from_bytes(letter.data).items()) == sorted(expected)
 
 
+@pytest.mark.parametrize("field", ["body", "html"])
+def test_a_text_that_names_the_boundary_adds_no_part(write, field):
+    def parts_of(**fields):
+        letter = write_letter(write(**{"body": "a", "html": "<p>a</p>", **fields}), parse_sender("ulak@example.org"))
+        return email.message_from_bytes(letter.data)
+
+    boundary = parts_of().get_boundary()
+    planted = f"a\r\n--{boundary}\r\nContent-Type: text/html\r\n\r\n<h1>fake</h1>\r\n--{boundary}--\r\n"
+    types = [part.get_content_type() for part in parts_of(**{field: planted}).walk()]
+    assert types == ["multipart/alternative", "text/plain", "text/html"]
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_an_encoded_word_arrives_as_the_text_that_it_is(mail_server, channel, write, text):
     server = await mail_server()

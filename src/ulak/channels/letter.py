@@ -154,7 +154,15 @@ def _fill(letter: EmailMessage, message: Message, mark: str) -> None:
     letter.set_content(message.body)
     if message.html is not None:
         letter.add_alternative(message.html, subtype="html")
-        letter.set_boundary(f"=_{mark}")
+        letter.set_boundary(_boundary(mark, message.body, message.html))
+
+
+def _boundary(mark: str, *parts: str) -> str:
+    """A line that no part has: ids can be guessed, and a text that names the boundary would add parts of its own."""
+    boundary = f"=_{mark}"
+    while any(boundary in part for part in parts):
+        boundary += "_"
+    return boundary
 
 
 def _unfit(message: str) -> Permanent:
