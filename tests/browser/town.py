@@ -10,6 +10,7 @@ from ulak.compute import Task, TaskType
 
 COMPANIES = 300
 DARK = "http://127.0.0.1:9/hooks/turna"  # nobody listens there
+BLOCKED = "http://10.0.0.1/hooks/nobody"  # the guard lets nobody there
 SCRIPT = "def main(params, context):\n    print('counted')\n    return params['n'] * 2\n"
 
 
@@ -45,11 +46,11 @@ def declare(ulak):
 
 
 @contextlib.asynccontextmanager
-async def town(folder):
+async def town(folder, **overrides):
     """A server with work of every kind, most of it done."""
     write_list(folder, "Company")
     (folder / "double.py").write_text(SCRIPT, encoding="utf-8")
-    async with serving(declare, **settings_of(folder)) as served:
+    async with serving(declare, **settings_of(folder), **overrides) as served:
         await fill(served, folder)
         yield served
 

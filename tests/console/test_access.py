@@ -45,6 +45,26 @@ async def test_a_key_opens_a_session_that_is_sealed(locked):
     locked.session.cookie_jar.clear()
 
 
+@pytest.mark.parametrize(
+    "foreign", [{"sec-fetch-site": "cross-site"}, {"origin": "http://evil.example"}], ids=["site", "origin"]
+)
+async def test_a_page_of_another_site_can_not_sign_somebody_in(locked, foreign):
+    answer = await locked.session.post(
+        f"{locked.address}/console/login", data={"key": locked.admin}, allow_redirects=False, headers=foreign
+    )
+    assert (answer.status, COOKIE in answer.cookies) == (403, False)
+
+
+async def test_where_no_key_is_needed_one_still_opens_a_session_with_its_scopes():
+    async with serving() as served:
+        status, cookie = await log_in(served, await served.make_key("compute"))
+        assert status == 303
+        served.session.cookie_jar.clear()
+        headers = {"cookie": f"{COOKIE}={cookie.value}", **SAME}
+        assert (await served.get("/api/compute/tasks", headers=headers)).status == 200
+        assert (await served.get("/api/jobs", headers=headers)).status == 403  # the key's scopes, not this machine's
+
+
 async def test_a_wrong_key_is_told_so(locked):
     assert await log_in(locked, "ulak_nonsense") == (401, None)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
 from tests.api.serving import serving, with_deaths
 from ulak.compute import Task, TaskType
+from ulak.spine.units.hold import hold_all
 
 
 @pytest.fixture
@@ -91,6 +93,59 @@ async def test_an_endpoint_is_named_by_its_id_where_its_address_is_masked(served
     assert (await served.get(f"/api/webhook-endpoints/attempts?id={listed['id']}")).status == 200
     assert (await served.post("/api/webhook-endpoints/test", {"id": "0" * 16})).status == 404
     assert (await served.post("/api/webhook-endpoints/test", {})).status == 400
+
+
+async def test_an_endpoint_gets_a_new_secret_and_everything_else_of_it_stays(served):
+    url = "https://hooks.masal.example/secret-path"
+    first = (await served.post("/api/webhook-endpoints", {"url": url})).body["secret"]
+    await served.ulak.notify.endpoints.disable(url, "it answered 410")
+    (listed,) = (await served.get("/api/webhook-endpoints")).body
+    made = await served.post("/api/webhook-endpoints/rotate", {"id": listed["id"]})
+    assert (made.status, list(made.body)) == (200, ["secret"])  # the address stays masked
+    assert made.body["secret"].startswith("whsec_")
+    assert made.body["secret"] != first
+    (after,) = (await served.get("/api/webhook-endpoints")).body
+    assert (after["secrets"], after["disabledAt"]) == (2, listed["disabledAt"])
+    assert (await served.post("/api/webhook-endpoints/rotate", {"id": "0" * 16})).status == 404
+    assert (await served.post("/api/webhook-endpoints/rotate", {"url": "https://other.example/"})).status == 404
+
+
+async def test_events_say_which_is_the_newest(served):
+    await served.settled(await served.enqueue("mail", {}))
+    page = (await served.get("/api/events?limit=1")).body
+    assert page["newest"] > page["after"] == 1
+    last = (await served.get(f"/api/events?after={page['newest'] - 1}")).body
+    assert [one["seq"] for one in last["events"]] == [page["newest"]]
+
+
+async def test_the_events_page_begins_with_the_newest_and_leads_to_older_ones(served):
+    for _ in range(20):
+        await served.settled(await served.enqueue("mail", {}))
+    newest = (await served.get("/api/events?limit=1")).body["newest"]
+    shown = (await served.get("/console/events?lang=en")).text
+    rows = [int(one) for one in re.findall(r'<tr id="p1-(\d+)"', shown)]
+    assert rows == list(range(newest, newest - 50, -1))
+    older = re.search(r'class="more" href="\?after=(\d+)"', shown)
+    assert older is not None
+    assert f'id="p1-{newest - 50}"' in (await served.get(f"/console/events?after={older[1]}")).text
+
+
+async def test_the_overview_tells_of_a_full_pool_and_of_what_a_restore_has_held():
+    async with serving(work=False, **{"spine.capacity": 2}) as served:
+        for _ in range(2):
+            await served.enqueue("shop.ship", {})
+        await served.ulak.sampler.take()
+        shown = (await served.get("/console/?lang=en")).text
+        assert "Full pools: shop.ship." in shown
+        assert "shop.ship is full" in shown
+        held = await served.ulak.store.write(hold_all, served.ulak.store.owner, 5)
+        await served.ulak.sampler.take()
+        assert (await served.get("/api/overview")).body["totals"]["restored"] == held == 2
+        assert "2 jobs are held by a restore" in (await served.get("/console/?lang=en")).text
+
+
+async def test_an_unknown_endpoint_has_no_page(served):
+    assert (await served.get("/console/endpoints/0123456789abcdef")).status == 404
 
 
 async def test_a_page_that_looks_does_not_keep_a_server_from_stopping():

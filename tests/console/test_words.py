@@ -54,15 +54,15 @@ def said_in_pages():
                 for one in (*value.parts, *value.actions):
                     walk(one)
             case parts.Table():
-                found.update((value.title, value.empty.text, *(label for _, label in value.filters)))
+                found.update((value.title, value.note, value.empty.text, *(label for _, label in value.filters)))
                 for one in (*value.columns, *value.actions, *value.bulk, *([value.chosen] if value.chosen else [])):
                     walk(one)
             case parts.FactList():
-                found.add(value.title)
+                found.update((value.title, value.note))
                 for one in (*value.names, *value.actions):
                     walk(one)
             case parts.Drawing():
-                found.add(value.title)
+                found.update((value.title, value.note))
                 for one in value.actions:
                     walk(one)
             case parts.Column():

@@ -73,6 +73,15 @@ def register(tx: Tx, url: str, secret: str | None, *, requires_secret: bool) -> 
     return _save(tx, Endpoint(url, secrets, requires_secret=requires_secret)), text
 
 
+def rotate(tx: Tx, url: str) -> tuple[Endpoint, str]:
+    """A new secret for an endpoint that is known; everything else of it stays as it is."""
+    known = find(tx, url)
+    if known is None:
+        raise NotFound("no such endpoint is registered; register it first")
+    text = new_secret()
+    return _save(tx, replace(known, secrets=(Secret(text), *_ending(known.secrets, to_datetime(tx.now))))), text
+
+
 def _ending(secrets: Sequence[Secret], now: datetime) -> tuple[Secret, ...]:
     ends_at = now + timedelta(seconds=OVERLAP_SECONDS)
     return tuple(
@@ -157,6 +166,12 @@ class Endpoints:
         endpoint, text = await self._host.store.write(
             register, normal_url(url), secret, requires_secret=requires_secret
         )
+        self._known[endpoint.url] = endpoint
+        return text
+
+    async def rotate(self, url: str) -> str:
+        """Give a known endpoint a new secret, which is shown this once; the old one signs beside it for a day."""
+        endpoint, text = await self._host.store.write(rotate, _known_form(url))
         self._known[endpoint.url] = endpoint
         return text
 

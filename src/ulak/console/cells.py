@@ -16,6 +16,7 @@ from ulak.console.words import Say
 NOTHING = Markup('<span class="soft">–</span>')
 _NAMES = re.compile(r"\{([A-Za-z_][A-Za-z_.]*)\}")
 _MASKED = re.compile(r"([^\s\"]*\*\*\*[^\s\"]*|\[[0-9,.]+ characters?, mark [0-9a-f]+\])")
+_COUNTED = re.compile(r"\[([0-9,]+) characters?, mark ([0-9a-f]+)\]")
 MAX_JSON = 160
 
 
@@ -58,24 +59,29 @@ def told(detail: dict[str, Any], found: Found) -> Markup:
         rest.pop("until", None),
     )
     parts = [Markup("<code>{}</code>").format(code)] if code else []
-    parts += [masked(str(reason))] if reason else []
+    parts += [masked(str(reason), found.say)] if reason else []
     parts += [Markup.escape(found.say("until {time}", time="")) + clock(until, found)] if until else []
     parts += [shown("json", rest, found)] if rest else []
-    return Markup("; ").join(parts)
+    return Markup("<span>{}</span>").format(Markup("; ").join(parts))
 
 
-def masked(text: str) -> Markup:
+def masked(text: str, say: Say) -> Markup:
     """Text in which everything that is masked stands on its own ground."""
     pieces = _MASKED.split(text)
     return Markup("").join(
-        Markup('<span class="masked">{}</span>').format(piece) if place % 2 else Markup.escape(piece)
+        Markup('<span class="masked">{}</span>').format(_mask(piece, say)) if place % 2 else Markup.escape(piece)
         for place, piece in enumerate(pieces)
     )
 
 
-def document(value: Any) -> Markup:
+def _mask(piece: str, say: Say) -> str:
+    found = _COUNTED.fullmatch(piece)
+    return say("[{n} characters, mark {mark}]", n=int(found[1].replace(",", "")), mark=found[2]) if found else piece
+
+
+def document(value: Any, say: Say) -> Markup:
     """JSON for people, masks marked."""
-    return masked(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    return masked(msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), say)
 
 
 def shown(form: str, value: Any, found: Found) -> Any:
@@ -103,13 +109,15 @@ def shown(form: str, value: Any, found: Found) -> Any:
             return Markup('<span class="soft">{}</span>').format(value)
         case "json":
             text = msgspec.json.encode(value).decode()
-            return Markup("<code>{}</code>").format(masked(text if len(text) <= MAX_JSON else text[:MAX_JSON] + "…"))
+            return Markup('<code class="json">{}</code>').format(
+                masked(text if len(text) <= MAX_JSON else text[:MAX_JSON] + "…", say)
+            )
         case "yes":
             return say("yes" if value else "no")
         case _ if isinstance(value, Markup):
             return value
         case _:
-            return masked(", ".join(map(str, value)) if isinstance(value, list) else str(value))
+            return masked(", ".join(map(str, value)) if isinstance(value, list) else str(value), say)
 
 
 def short(identifier: str) -> str:
@@ -159,6 +167,7 @@ def button(action: Action, item: Any, found: Found) -> dict[str, Any]:
         "way_out": say(action.way_out),
         "style": "risk" if action.risk else "go" if action.go else "",
         "dry": action.dry,
+        "shows": action.shows,
         "entries": [
             {
                 "name": one.name,

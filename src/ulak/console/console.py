@@ -5,6 +5,7 @@ from __future__ import annotations
 import mimetypes
 from collections.abc import Collection, Mapping
 from importlib import import_module, resources
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote
 from zoneinfo import ZoneInfo
@@ -17,6 +18,7 @@ from ulak.access.keys import KeyRing
 from ulak.access.session import COOKIE, LIFETIME_SECONDS, Sessions
 from ulak.app import Ulak
 from ulak.clock import to_datetime
+from ulak.console.outline import read_outline
 from ulak.console.page import ConsolePage
 from ulak.console.render import Glance, PageRenderer
 from ulak.console.words import LANGUAGES, Say
@@ -46,7 +48,10 @@ def pages_of(ulak: Ulak) -> dict[str, ConsolePage]:
 
 def add_console(api: FastAPI, ulak: Ulak, sessions: Sessions, ring: KeyRing) -> None:
     pages = pages_of(ulak)
-    renderer = PageRenderer(api, pages, ZoneInfo(ulak.settings.console.time_zone))
+    section = ulak.settings.console
+    renderer = PageRenderer(
+        api, pages, ZoneInfo(section.time_zone), read_outline(Path(section.outline) if section.outline else None)
+    )
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from typing import Any, Literal
 from markupsafe import Markup
 
 from ulak.access.caller import Caller
+from ulak.console.outline import Line
 from ulak.console.words import Say
 
 Form = Literal[
@@ -30,6 +31,7 @@ class Found:
     zone: tzinfo
     say: Say
     caller: Caller
+    outline: Sequence[Line] = ()
 
     def of(self, source: str | None) -> Any:
         return None if source is None else self.documents.get(source)
@@ -82,6 +84,7 @@ class Action:
     dry: bool = False
     entries: tuple[DialogField, ...] = ()
     way_out: str = "Not now"
+    shows: str = ""  # a field of the answer that is shown this once
     when: Callable[[Any], bool] = field(default=lambda _: True)
 
 
@@ -107,10 +110,11 @@ class Table:
     actions: tuple[Action, ...] = ()
     chips: tuple[str, tuple[str, ...]] | None = None  # a query's name, and its values as links
     filters: tuple[tuple[str, str], ...] = ()  # a query's name and its label
-    following: str = "next"  # the answer's field that continues the list
+    following: str | Callable[[Any], Any] = "next"  # the answer's field that continues the list, or a function of it
     after: str = "after"  # the query's name for it
     key: str = "id"
     bulk: tuple[Action, ...] = ()  # for all that fit, above the list
+    sources: tuple[Source, ...] = ()  # asked before its own, which depends on them
     chosen: Action | None = None  # for those that a person selects; `{ids}` in its body is their list
     style: str = ""
 
@@ -138,6 +142,7 @@ class Drawing:
     sources: tuple[Source, ...] = ()
     actions: tuple[Action, ...] = ()
     source: Source | None = None  # whose document the actions are about
+    note: str = ""
 
 
 Part = Table | FactList | Drawing

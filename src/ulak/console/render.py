@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
@@ -17,6 +17,7 @@ from ulak.access.caller import Caller
 from ulak.console import cells
 from ulak.console import format as forms
 from ulak.console.ask import Reply, ask
+from ulak.console.outline import Line
 from ulak.console.page import Action, ConsolePage, Drawing, FactList, Found, Part, Source, Table, field_of
 from ulak.console.words import Say
 from ulak.errors import NotFound
@@ -41,10 +42,13 @@ class Glance:
 
 
 class PageRenderer:
-    def __init__(self, api: FastAPI, pages: Mapping[str, ConsolePage], zone: tzinfo) -> None:
+    def __init__(
+        self, api: FastAPI, pages: Mapping[str, ConsolePage], zone: tzinfo, outline: Sequence[Line] = ()
+    ) -> None:
         self._api = api
         self._pages = pages
         self._zone = zone
+        self._outline = outline
         self._templates = jinja2.Environment(
             loader=jinja2.PackageLoader("ulak.console"), autoescape=True, trim_blocks=True, lstrip_blocks=True
         )
@@ -55,7 +59,7 @@ class PageRenderer:
     async def page(self, path: str, look: Glance) -> str:
         page, given = self._find(path)
         found = await self._ask_all(page, look, given)
-        if page.source is not None and found.of(_named(page.source, found)) is None:
+        if page.source is not None and _subject(page, found) is None:
             failure = next(iter(found.failures.values()), "")
             raise NotFound(failure or f"no {path!r:.80} here")
         return self._fill(
@@ -99,7 +103,7 @@ class PageRenderer:
         _keep(found, source, await ask(self._api, found.caller, path, query))
 
     def _found(self, look: Glance, given: Mapping[str, str]) -> Found:
-        return Found({}, {}, given, look.query, look.now, self._zone, look.say, look.caller)
+        return Found({}, {}, given, look.query, look.now, self._zone, look.say, look.caller, self._outline)
 
     # Parts
 
@@ -128,7 +132,7 @@ class PageRenderer:
             items = part.items(document, found)
         else:
             items = document if not part.items else document.get(part.items) or []
-        following = field_of(document, part.following)
+        following = part.following(document) if callable(part.following) else field_of(document, part.following)
         return {
             "rows": [
                 {
@@ -138,7 +142,7 @@ class PageRenderer:
                 }
                 for place, item in enumerate(items)
             ],
-            "older": look.here(**{part.after: str(following)}) if following else None,
+            "older": look.here(**{part.after: str(following)}) if following is not None else None,
             "chips": self._chips(part, look),
             "filtered": any(look.query.get(name) for name in _query_names(part)),
             "bulk": [_for_all(one, part, look) for one in self._buttons(part.bulk, {}, found)] if items else [],
@@ -174,7 +178,7 @@ class PageRenderer:
             time=lambda value: cells.time(value, found),
             state=lambda value, **how: cells.state(value, found, **how),
             icon=cells.icon,
-            document=cells.document,
+            document=lambda value: cells.document(value, look.say),
             hue=forms.hue,
             zone=self._zone,
             clock=look.now.astimezone(self._zone).strftime("%H:%M:%S"),
@@ -192,6 +196,7 @@ def _sources(page: ConsolePage) -> Iterable[tuple[Source, list[str]]]:
         if isinstance(part, Drawing):
             yield from ((one, []) for one in part.sources)
         elif isinstance(part, Table):
+            yield from ((one, []) for one in part.sources)
             yield part.source, [*_query_names(part), part.after]
         else:
             yield part.source, []

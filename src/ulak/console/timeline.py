@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -13,9 +14,13 @@ from ulak.console.page import Found
 from ulak.console.words import Say
 
 LANE, FIRST = 46, 38
+LABELLED_WIDTH = 20  # per cent: beside a narrower bar, a second label would stand on the first one
 STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
 DAY_SECONDS = 86_400
 _WAITS = {"accepted": "ready", "retried": "deferred", "snoozed": "deferred", "released": "ready", "redriven": "ready"}
+_TASK_ENDS = frozenset({"completed", "cancelled", "timed_out"})
+_ANSWERS = {"accepted": "done", "completed": "done", "rejected": "dead", "expired": "expired", "withdrawn": "cancelled",
+            "cancelled": "cancelled", "timed_out": "dead"}  # fmt: skip
 _ENDINGS = {"retried": "dead", "dead": "dead", "failed": "dead", "uncertain": "uncertain", "done": "done"}
 
 
@@ -57,26 +62,79 @@ class TimelineDrawing:
 
 def draw_timeline(timeline: Sequence[Mapping[str, Any]] | None, found: Found) -> TimelineDrawing | None:
     """None for a job of which only one moment is known."""
-    steps = [(at, step) for step in timeline or () if (at := instant(step.get("at"))) is not None]
-    if not steps:
+    begins, steps = _since_the_first(timeline)
+    if begins is None:
         return None
-    begins = steps[0][0]
-    moments = [((at - begins).total_seconds(), word_of(step), int(step.get("attempt") or 0)) for at, step in steps]
+    moments = [(seconds, word_of(step), int(step.get("attempt") or 0)) for seconds, step in steps]
     if moments[-1][1] in {"accepted", "started", "retried", "snoozed", "released", "uncertain", "redriven"}:
         moments.append(((found.now - begins).total_seconds(), "", 0))  # it is not over: up to now
     if len(moments) < 2:
         return None
-    whole, step_seconds = _axis(max(moments[-1][0], 0.001))
-    lanes = _lanes(moments, whole, found.say)
+    whole, step = _axis(max(moments[-1][0], 0.001))
+    told = ", ".join(f"{found.say(word)} +{seconds:.3f} s" for seconds, word, _ in moments if word)
+    return _assembled(_lanes(moments, whole, found.say), begins, whole, step, told, found)
+
+
+def draw_offers(
+    timeline: Sequence[Mapping[str, Any]] | None, names: Mapping[str, str], found: Found
+) -> TimelineDrawing | None:
+    """A task's life: a lane for each helper who was asked, from the offer to the answer, and from there to the end."""
+    begins, steps = _since_the_first(timeline)
+    if begins is None:
+        return None
+    moments = [(seconds, word_of(step), str(step.get("helperId") or "")) for seconds, step in steps]
+    if moments[-1][1] not in _TASK_ENDS:
+        moments.append(((found.now - begins).total_seconds(), "", ""))  # it is not over: up to now
+    whole, step = _axis(max(moments[-1][0], 0.001))
+    bars: dict[str, list[Bar]] = {}
+    for place, (at, word, helper) in enumerate(moments):
+        if helper and word in {"offered", "accepted"}:
+            until, answer = _answer(moments[place + 1 :], helper)
+            bars.setdefault(helper, []).append(_offer_bar(word, answer, at, until, whole, found.say))
+    lanes = [
+        TimelineRow(names.get(helper, helper), FIRST + LANE * place, all_)
+        for place, (helper, all_) in enumerate(bars.items())
+    ]
+    told = ", ".join(f"{found.say(word)} {names.get(who, who)} +{seconds:.3f} s" for seconds, word, who in moments)
+    return _assembled(lanes, begins, whole, step, told, found) if lanes else None
+
+
+def _answer(later: Sequence[tuple[float, str, str]], helper: str) -> tuple[float, str]:
+    """When a helper answered, or the task ended, and with which word; at the last moment without one."""
+    fits = ((at, word) for at, word, who in later if who == helper or word in _TASK_ENDS)
+    return next(fits, (later[-1][0] if later else 0.0, ""))
+
+
+def _offer_bar(word: str, answer: str, at: float, until: float, whole: float, say: Say) -> Bar:
+    """Outlined while somebody is asked, solid while somebody helps."""
+    hue = _ANSWERS.get(answer, "running")
+    label = say("{word} after {time}", word=say(answer), time=say.seconds(until - at)) if answer else say(word)
+    form = "soft-bar" if word == "offered" else "bar-of"
+    width = max((until - at) / whole * 100, 0.4)
+    hides_the_offer = word == "accepted" and width < LABELLED_WIDTH
+    return Bar(hue, hue, form, at / whole * 100, width, "" if hides_the_offer else label)
+
+
+def _since_the_first(
+    timeline: Sequence[Mapping[str, Any]] | None,
+) -> tuple[datetime | None, list[tuple[float, Mapping[str, Any]]]]:
+    """The first moment, and each step with its seconds since then."""
+    steps = [(at, step) for step in timeline or () if (at := instant(step.get("at"))) is not None]
+    begins = steps[0][0] if steps else None
+    return begins, [((at - begins).total_seconds(), step) for at, step in steps if begins is not None]
+
+
+def _assembled(
+    lanes: list[TimelineRow], begins: datetime, whole: float, step: float, told: str, found: Found
+) -> TimelineDrawing:
     ticks = [
         (
             place / whole * 100,
-            clock_time(begins, found.zone)[:8] if place == 0 else f"+{_short(place, found.say)}",
+            clock_time(begins, found.zone)[:8] if place == 0 else f"+{found.say.seconds(place)}",
             _anchor(place, whole),
         )
-        for place in (number * step_seconds for number in range(round(whole / step_seconds) + 1))
+        for place in (number * step for number in range(round(whole / step) + 1))
     ]
-    told = ", ".join(f"{found.say(word)} +{seconds:.3f} s" for seconds, word, _ in moments if word)
     return TimelineDrawing(lanes, ticks, FIRST + LANE * len(lanes), told)
 
 
@@ -124,7 +182,3 @@ def _axis(seconds: float) -> tuple[float, float]:
 
 def _anchor(place: float, whole: float) -> str:
     return "start" if place == 0 else "end" if place >= whole * 0.999 else "middle"
-
-
-def _short(seconds: float, say: Say) -> str:
-    return say.seconds(seconds)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
+
+from ulak.console.labels import place_labels
+from ulak.console.outline import Line
 
 WIDE, TALL, MARGIN = 800, 520, 50
 METERS_PER_DEGREE = 111_320
@@ -39,7 +43,10 @@ class Projection:
 
 
 def draw_town(
-    tasks: Sequence[Mapping[str, Any]], helpers: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any] | None
+    tasks: Sequence[Mapping[str, Any]],
+    helpers: Sequence[Mapping[str, Any]],
+    chosen: Mapping[str, Any] | None,
+    outline: Sequence[Line] = (),
 ) -> dict[str, Any] | None:
     """None without anybody whose place is known."""
     known = [one for one in helpers if one.get("latitude") is not None]
@@ -50,15 +57,28 @@ def draw_town(
     lats, lons = [point[0] for point in points], [point[1] for point in points]
     plane = Projection(min(lats), min(lons), max(lats), max(lons))
     concerned = _concerned(shown, chosen)
+    squares = [_task(one, plane, number, chosen) for number, one in enumerate(shown, 1)]
+    discs = [_helper(one, plane, concerned) for one in known]
     return {
         "wide": WIDE,
         "tall": TALL,
-        "tasks": [_task(one, plane, number, chosen) for number, one in enumerate(shown, 1)],
-        "helpers": [_helper(one, plane, concerned) for one in known],
+        "tasks": squares,
+        "helpers": discs,
+        "labels": place_labels([one for one in discs if one["named"]], [*squares, *discs]),
         "ties": [tie for one in shown for tie in _ties(one, known, plane)],
         "reach": None if chosen is None else _reach(chosen, plane),
         "scale": round(500 * plane.per_meter, 1),
+        "outline": [path for line in outline if (path := _path(line, plane))],
     }
+
+
+def _path(line: Line, plane: Projection) -> str:
+    """Points that fall on one another are one; a line that lies outside the picture is left out."""
+    places = [place for place, _ in groupby(plane.place(*point) for point in line)]
+    across, down = [x for x, _ in places], [y for _, y in places]
+    if len(places) < 2 or max(across) < 0 or min(across) > WIDE or max(down) < 0 or min(down) > TALL:
+        return ""
+    return "M" + "L".join(f"{x} {y}" for x, y in places)
 
 
 def asked_of(task: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

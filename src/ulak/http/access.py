@@ -63,6 +63,15 @@ class Access:
             _check_browser(head, method)
         return self._local
 
+    def check_sign_in(self, head: Head) -> None:
+        """The one form that a browser sends without a script of ours: no page of another site may fill it in."""
+        if not self.required:
+            _check_local(head)
+        origin = head.get(b"origin")
+        foreign = origin is not None and origin.partition(b"://")[2] != head.get(b"host")
+        if foreign or head.get(b"sec-fetch-site") not in (None, b"same-origin"):
+            raise Forbidden("a page of another site may not sign in here; open the console itself")
+
     def _by_cookie(self, head: Head) -> Caller | None:
         cookie = _cookies(head).get(COOKIE)
         return None if cookie is None else self._sessions.caller(cookie)

@@ -11,6 +11,7 @@ from ulak.http.paths import Paths
 from ulak.http.rate import Rates
 from ulak.settings import Http
 
+SIGN_IN = ("POST", "/console/login")
 # A probe must get its answer when nobody else does, and it tells nothing but yes or no.
 PROBES = frozenset({"/healthz", "/readyz"})
 WHILE_STOPPING = PROBES | {"/metrics"}
@@ -27,6 +28,9 @@ class RequestGuard:
 
     def _caller(self, head: dict[bytes, bytes], scope: Scope) -> Caller:
         try:
+            if (scope.get("method"), scope["path"]) == SIGN_IN:
+                self._access.check_sign_in(head)
+                return NOBODY
             return self._access.caller(head, scope.get("method", ""))
         except Unauthenticated:
             if _is_page(scope["path"], head):  # it leads to the form that asks for a key

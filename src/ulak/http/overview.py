@@ -122,6 +122,7 @@ class Overview:
                 "dead": _total(sample, JobEvent.DEAD) - _total(sample, JobEvent.REDRIVEN),
                 "held": _total(sample, JobEvent.HELD),
                 "uncertain": _total(sample, JobEvent.UNCERTAIN),
+                "restored": sample.held,
             },
             "rooms": {name: room | self._of_room(name) for name, room in _rooms(sample).items()},
             "pools": self._pools(sample),
@@ -139,7 +140,7 @@ class Overview:
                 "done": _rates(self._points, lambda point: point.done),
                 **{name: [one.states[name] for one in _thinned(list(self._points), SPARK_POINTS)] for name in STATES},
             },
-            "reasons": [reason for room in self._ulak.rooms for reason in room.reasons()],
+            "reasons": [*self._ulak.bus.reasons(), *(one for room in self._ulak.rooms for one in room.reasons())],
         }
 
     def _rate(self, count: Callable[[OverviewPoint], int]) -> float:

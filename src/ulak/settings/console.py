@@ -17,6 +17,12 @@ class Console(Section):
         "UTC", min_length=1, max_length=100, description="Zone of the times on its pages, for example Europe/Istanbul."
     )
 
+    outline: str = Field(
+        "",
+        max_length=4096,
+        description="A GeoJSON file whose lines and areas lie under dispatch's map; 1 MiB and 5,000 points at most.",
+    )
+
     @field_validator("time_zone")
     @classmethod
     def _is_a_zone(cls, value: str) -> str:

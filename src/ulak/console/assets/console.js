@@ -16,14 +16,37 @@ const timeOf = (date) => date.toLocaleTimeString("en-GB", { timeZone: zone });
 const now = () => new Date(Date.now() + behind);
 
 // A toast tells only what you did, and stays until it is closed.
-function tell(text, good) {
+function tell(text, good, secret) {
   const toast = document.createElement("p");
   toast.className = `toast ${good ? "s-done" : "s-dead"}`;
   toast.innerHTML = `<svg class="icon" aria-hidden="true"><use href="#i-${good ? "done" : "dead"}"/></svg><span></span><button class="btn" type="button"></button>`;
   $("span", toast).textContent = text;
   $("button", toast).textContent = toasts.dataset.close;
   $("button", toast).onclick = () => toast.remove();
+  if (secret) {
+    const shown = document.createElement("code");
+    shown.textContent = secret;
+    const button = document.createElement("button");
+    Object.assign(button, { className: "btn", type: "button", textContent: toasts.dataset.copy, onclick: () => clip(secret) });
+    $("span", toast).append(shown, button);
+  }
   toasts.replaceChildren(toast);
+}
+async function clip(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch { // a page that came over plain HTTP from elsewhere has no clipboard
+    const field = document.createElement("textarea");
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
+}
+async function copy(button) {
+  await clip(button.dataset.copy);
+  tell(`${toasts.dataset.copied}: ${button.dataset.copy}`, true);
 }
 
 // The overview's figures, once a second, in their places.
@@ -36,6 +59,7 @@ function nice(value) {
   return [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= value * 0.999);
 }
 function drawFlow(history) {
+  $("#flow-note")?.remove();
   const step = nice(Math.max(1, ...history.map(([, accepted, done]) => Math.max(accepted, done))) / 3);
   const end = now() / 1000;
   const seconds = Math.min(Math.max(end - history[0][0], 60), 900);
@@ -233,7 +257,8 @@ async function act(button) {
   }
   if (!agreed) return button.focus();
   const answer = await call(method, path, agreed.body);
-  tell(answer.ok ? `${$("#confirm .btns button:last-child").textContent}: ${toasts.dataset.done}` : answer.message, answer.ok);
+  const done = `${$("#confirm .btns button:last-child").textContent}: ${toasts.dataset.done}`;
+  tell(answer.ok ? done : answer.message, answer.ok, answer.ok && answer.document?.[button.dataset.shows]);
   for (const box of document.querySelectorAll("input:checked")) box.checked = false;
   count();
   button.blur();
@@ -264,6 +289,7 @@ async function reveal(button) {
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button?.dataset.path) act(button);
+  else if (button?.dataset.copy) copy(button);
   else if (button?.dataset.reveal && !("revealed" in document.getElementById(button.dataset.into).dataset)) reveal(button);
 });
 document.addEventListener("change", count);

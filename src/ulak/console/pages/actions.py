@@ -6,9 +6,10 @@ from typing import Any
 
 from ulak.console.page import Action, Column, ConsolePage, Drawing, Empty, Found, Table
 from ulak.console.plan import draw_plan
+from ulak.console.promises import SLO, promises
 
 RUNS, PLANS, RUN, PLAN = (
-    "/api/actions/runs?limit=50",
+    "/api/actions/runs?limit=20",
     "/api/actions/plans",
     "/api/actions/runs/{id}",
     "/api/actions/plans/{id}",
@@ -18,7 +19,7 @@ CANCEL = Action(
     "Cancel run",
     "POST",
     "/api/actions/runs/{run_id}/cancel",
-    title="Cancel what is left of this run?",
+    title="Cancel 1 run?",
     follows="Steps that have begun go on to their end; the others are not started. This can’t be undone.",
     risk=True,
     way_out="Keep it",
@@ -68,12 +69,15 @@ def _run_verdict(found: Found) -> str:
     return say("Steps that reached somebody: {n} of {m}.", n=ended, m=len(run["steps"]))
 
 
+def _channel(step: dict[str, Any], found: Found) -> str:
+    return found.say(step["channel_type"])
+
+
 STEPS = (
     Column("Step", "step_order", "number"),
-    Column("Channel", "channel_type"),
+    Column("Channel", _channel),
     Column("State", "state", "state"),
     Column("Tried again", "retry_count", "number"),
-    Column("Recipient", "recipient_profile_id", "number"),
     Column("Due", "due_at", "time"),
     Column("Ended", "ended_at", "time"),
     Column("Trouble", "error_code", "code"),
@@ -83,6 +87,21 @@ PAGES = (
         "actions",
         "Actions",
         (
+            Drawing("Promises kept", "slo.html", promises, "c5", (SLO,), note="24 hours"),
+            Table(
+                "Plans",
+                PLANS,
+                (
+                    Column("Plan", "name", "text", "plans/{id}"),
+                    Column("Version", "version", "number"),
+                    Column("Steps", lambda plan, found: " → ".join(_channel(one, found) for one in plan["steps"])),
+                    Column("Critical", "critical", "yes"),
+                    Column("Changed", "updated_at", "time"),
+                ),
+                Empty("No plan yet.", "ulak actions import plans.yaml"),
+                span="c7",
+                after="afterPlan",
+            ),
             Table(
                 "Runs",
                 RUNS,
@@ -106,20 +125,6 @@ PAGES = (
                 chips=("state", ("accepted", "running", "done", "failed", "cancelled")),
             ),
             Table(
-                "Plans",
-                PLANS,
-                (
-                    Column("Plan", "name", "text", "plans/{id}"),
-                    Column("Version", "version", "number"),
-                    Column("Steps", lambda plan, _: " → ".join(one["channel_type"] for one in plan["steps"])),
-                    Column("Critical", "critical", "yes"),
-                    Column("Changed", "updated_at", "time"),
-                ),
-                Empty("No plan yet.", "ulak actions import plans.yaml"),
-                span="c8",
-                after="afterPlan",
-            ),
-            Table(
                 "Recipients",
                 "/api/actions/profiles",
                 (
@@ -129,7 +134,7 @@ PAGES = (
                     Column("Quiet", "quiet_hours"),
                 ),
                 Empty("No recipient yet.", "ulak actions import directory.yaml"),
-                span="c4",
+                span="c12",
                 after="afterProfile",
             ),
             Table(
@@ -137,7 +142,7 @@ PAGES = (
                 "/api/actions/dead-letters",
                 (
                     Column("Run", "run_id", "id", "runs/{}"),
-                    Column("Channel", "channel_type"),
+                    Column("Channel", _channel),
                     Column("Code", "error_code", "code"),
                     Column("Cause", "error_message"),
                     Column("Died", "failed_at", "time"),
@@ -172,7 +177,7 @@ PAGES = (
                 (
                     Column("Time", "at", "clock"),
                     Column("Step", "step_order", "number"),
-                    Column("Decision", "decision"),
+                    Column("Decision", "decision", "state"),
                     Column("Why", "why"),
                 ),
                 Empty("Nothing was decided yet."),

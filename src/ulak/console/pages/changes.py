@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
@@ -13,7 +15,9 @@ from ulak.console.pages.overview import STATUS, held_snapshots
 SYNC = "/api/changes/{registry}/syncs/{id}"
 SYNCS = "/api/changes/{registry}/syncs?limit=24"
 PREVIEW = f"{SYNC}/preview"
+ISTANBUL = ZoneInfo("Europe/Istanbul")
 GUARDS = {"modified": "Modified", "removed": "Removed", "aliases": "Aliases lost", "count": "Size of the list"}
+SHOWN = 20  # differences on the page
 SIGNS = {"added": "+", "modified": "~", "removed": "−"}
 
 
@@ -59,11 +63,13 @@ def _numbers(sync: dict[str, Any], found: Found) -> str:
     )
 
 
-def _published(sync: dict[str, Any], _: Found) -> str:
-    """When, as the feeds say it."""
-    return max((str(feed.get("until") or "") for feed in (sync.get("feeds") or {}).values()), default="").replace(
-        "T", " "
-    )
+def _stamp(text: str | None) -> datetime | None:
+    """A feed writes its times without a zone; they are of Istanbul."""
+    return datetime.fromisoformat(text).replace(tzinfo=ISTANBUL) if text else None
+
+
+def _published(sync: dict[str, Any], _: Found) -> datetime | None:
+    return _stamp(max((feed.get("until") or "" for feed in (sync.get("feeds") or {}).values()), default=None))
 
 
 def _verdict(found: Found) -> str:
@@ -118,25 +124,40 @@ def _summary(found: Found) -> dict[str, int] | None:
 
 
 def _record_sources(found: Found) -> list[tuple[str, str]]:
+    return [(feed, one["identifier"]) for feed, one in _fitting(found)[:SHOWN] if one["changeType"] != "added"]
+
+
+def _fitting(found: Found) -> list[tuple[str, dict[str, Any]]]:
+    """Of the changes that the preview has, those that the page's address asks for: a change's kind, and a text."""
+    kind, text = found.query.get("change", ""), found.query.get("contains", "").casefold()
     feeds = ((found.of(PREVIEW) or {}).get("feeds") or {}).items()
     return [
-        (feed, one["identifier"])
+        (feed, one)
         for feed, facts in feeds
-        for one in facts["changes"][:20]
-        if one["changeType"] != "added"
+        for one in facts["changes"]
+        if kind in ("", one["changeType"]) and text in f"{one['identifier']} {one.get('record') or ''}".casefold()
     ]
 
 
-def _diff(found: Found) -> list[dict[str, Any]] | None:
+def _diff(found: Found) -> dict[str, Any] | None:
     """The first changes of what is held back: as published, and as the snapshot has it."""
-    feeds = ((found.of(PREVIEW) or {}).get("feeds") or {}).items()
-    rows = []
-    for feed, facts in feeds:
-        for one in facts["changes"][:20]:
-            before = found.of(f"/api/v1/{feed}/{one['identifier']}")
-            rows.append({"identifier": one["identifier"], "change": one["changeType"], "sign": SIGNS[one["changeType"]],
-                         **marked(_fields(before), _fields(one.get("record")))})  # fmt: skip
-    return rows or None
+    totals, kept = _summary(found), _fitting(found)
+    if totals is None:
+        return None
+    rows = [
+        {"identifier": one["identifier"], "change": one["changeType"], "sign": SIGNS[one["changeType"]],
+         **marked(_fields(found.of(f"/api/v1/{feed}/{one['identifier']}")), _fields(one.get("record")))}
+        for feed, one in kept[:SHOWN]
+    ]  # fmt: skip
+    wanted = found.query.get("change", "")
+    chips = [("", found.say("All"), sum(totals.values()))]
+    chips += [(name, f"{SIGNS[name]} {found.say(name)}", number) for name, number in totals.items()]
+    return {
+        "rows": rows,
+        "chips": [(name, text, number, name == wanted) for name, text, number in chips],
+        "change": wanted,
+        "contains": found.query.get("contains", ""),
+    }
 
 
 def _fields(record: Any) -> dict[str, Any]:
@@ -164,7 +185,7 @@ SYNC_COLUMNS = (
     ),
     Column("Verdict", "verdict", "state"),
     Column("What changed", _numbers),
-    Column("Published", _published, "soft"),
+    Column("Published", _published, "time"),
     Column("Took", "seconds", "seconds"),
     Column("Trouble", "error"),
 )
@@ -205,7 +226,7 @@ PAGES = (
                     Column("Feed", "name"),
                     Column("Registry", "registry"),
                     Column("Records", "count", "number"),
-                    Column("Published until", "until"),
+                    Column("Published until", lambda one, _: _stamp(one["until"]), "time"),
                     Column("Cursor", "cursor", "code"),
                     Column("State hash", lambda one, _: f"{one['stateHash'][:12]}…", "code"),
                 ),
@@ -223,7 +244,7 @@ PAGES = (
         (
             Drawing("Guards", "guards.html", _guards, "c7", (PREVIEW,)),
             Drawing("What would change", "summary.html", _summary, "c5"),
-            Drawing("Changes", "diff.html", _diff, sources=tuple(_before(place) for place in range(20))),
+            Drawing("Changes", "diff.html", _diff, sources=tuple(_before(place) for place in range(SHOWN))),
             Table("Syncs of this list", SYNCS, SYNC_COLUMNS, Empty("No sync yet."), items=_syncs, key="syncId"),
         ),
         source=SYNC,

@@ -6,6 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from ulak.console.format import instant
 from ulak.console.page import Action, Column, ConsolePage, Drawing, Empty, FactList, Found, Table
 
 STATS, TASKS, RESULT = "/api/compute/stats", "/api/compute/tasks?limit=50", "/api/compute/tasks/{id}/result"
@@ -23,6 +24,18 @@ def _verdict(found: Found) -> str:
         return say("The engine of this process has not started: its first task starts it.")
     busy = sum(one["status"] != "idle" for one in workers)
     return say("Worker processes: {n}, of which busy: {m}.", n=len(workers), m=busy)
+
+
+def _script_verdict(found: Found) -> str:
+    result, say = found.of(RESULT), found.say
+    begin, end = instant(result.get("started_at") or ""), instant(result.get("completed_at") or "")
+    if begin is None or end is None:
+        text = say("It has not ended yet.")
+    else:
+        text = say(
+            "Attempt {n} ended after {time}.", n=result["attempts"], time=say.seconds((end - begin).total_seconds())
+        )
+    return f"{text} {say('What the script gave and printed is shown to keys with the scope compute.')}"
 
 
 def _output(found: Found) -> dict[str, Any] | None:
@@ -123,7 +136,7 @@ PAGES = (
         ),
         source=RESULT,
         heading=lambda found: Markup('<span class="id">{}</span>').format(found.given["id"]),
-        verdict=lambda found: found.say("What the script gave and printed is shown to keys with the scope compute."),
+        verdict=_script_verdict,
         under="compute",
         actions=(CANCEL,),
     ),

@@ -8,16 +8,16 @@ from markupsafe import Markup
 
 from ulak.console.format import instant, left
 from ulak.console.page import Action, Column, ConsolePage, DialogField, Drawing, Empty, Found, Table
-from ulak.console.timeline import draw_timeline
+from ulak.console.timeline import draw_offers
 from ulak.console.town import OPEN, asked_of, draw_town
 
-TASKS, HELPERS, FAIRNESS, TASK = "/tasks?limit=20", "/helpers?limit=200", "/api/dispatch/fairness", "/tasks/{id}"
+TASKS, HELPERS, FAIRNESS, TASK = "/tasks?limit=10", "/helpers?limit=200", "/api/dispatch/fairness", "/tasks/{id}"
 CANCEL = Action(
     "Cancel task",
     "PUT",
     "/tasks/{id}/cancel",
     body="{}",
-    title="Cancel this task?",
+    title="Cancel 1 task?",
     follows="Its open offers are withdrawn, and those concerned are told. This can’t be undone.",
     risk=True,
     way_out="Keep it",
@@ -105,7 +105,7 @@ def _chosen_card(found: Found) -> dict[str, Any] | None:
 
 
 def _map(found: Found) -> dict[str, Any] | None:
-    return draw_town(found.items(TASKS), found.items(HELPERS), chosen(found))
+    return draw_town(found.items(TASKS), found.items(HELPERS), chosen(found), found.outline)
 
 
 def _fairness(found: Found) -> dict[str, Any] | None:
@@ -153,6 +153,22 @@ def _verdict(found: Found) -> str:
     return f"{text} {say('No deadline is overdue.')}"
 
 
+def _task_verdict(found: Found) -> str:
+    task, say = found.of(TASK), found.say
+    opened, assigned = instant(task["createdAt"]), instant(task["assignedAt"] or "")
+    line = deadline(task, found)
+    if line is not None:
+        return say("{name} is asked and has {time} left to answer.", name=line["helper"], time=line["left"])
+    if opened is not None and assigned is not None:
+        seconds = say.seconds((assigned - opened).total_seconds())
+        return say("{name} accepted, {time} after the task was opened.", name=_who(task, found), time=seconds)
+    return say("Nobody has accepted it. {reason}", reason=task["reason"] or "")
+
+
+def _offers(found: Found) -> Any:
+    return draw_offers(found.of(TASK).get("timeline"), names(found), found)
+
+
 PAGES = (
     ConsolePage(
         "dispatch",
@@ -172,11 +188,9 @@ PAGES = (
                     Column("Opened", "createdAt", "time"),
                 ),
                 Empty("No task yet.", "ulak dispatch demo"),
-                span="c8",
                 chips=("status", ("OFFERED", "SEARCHING", "ASSIGNED", "COMPLETED", "TIMED_OUT", "CANCELLED")),
                 actions=(CANCEL,),
             ),
-            Drawing("Fairness", "fairness.html", _fairness, "c4", (FAIRNESS,)),
             Table(
                 "Helpers",
                 HELPERS,
@@ -189,8 +203,10 @@ PAGES = (
                     Column("Seen", "positionAt", "time"),
                 ),
                 Empty("No helper yet.", "ulak dispatch demo"),
+                span="c8",
                 after="afterHelper",
             ),
+            Drawing("Fairness", "fairness.html", _fairness, "c4 short", (FAIRNESS,)),
         ),
         "capabilities",
         verdict=_verdict,
@@ -203,10 +219,10 @@ PAGES = (
             Drawing(
                 "Map",
                 "town.html",
-                lambda found: draw_town([chosen(found) or {}], found.items(HELPERS), chosen(found)),
+                lambda found: draw_town([chosen(found) or {}], found.items(HELPERS), chosen(found), found.outline),
                 "c7 fill",
             ),
-            Drawing("Timeline", "timeline.html", lambda found: draw_timeline(found.of(TASK).get("timeline"), found)),
+            Drawing("Timeline", "timeline.html", _offers),
             Table(
                 "What happened",
                 TASK,
@@ -223,6 +239,7 @@ PAGES = (
         ),
         source=TASK,
         heading=lambda found: found.of(TASK)["category"],
+        verdict=_task_verdict,
         under="dispatch",
         actions=(CANCEL,),
         links=lambda found: [("Show as JSON", f"/tasks/{found.given['id']}")],

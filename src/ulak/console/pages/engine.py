@@ -7,6 +7,8 @@ from typing import Any
 from ulak.console.page import Action, Column, ConsolePage, DialogField, Empty, Found, Table
 
 KINDS, WORKERS, BREAKERS = "/api/kinds", "/api/workers", "/api/breakers"
+NEWEST_EVENT = "/api/events?limit=1"
+EVENTS_PER_PAGE = 50
 
 
 def _queues(found: Found) -> str:
@@ -37,9 +39,42 @@ def _timers(found: Found) -> str:
     )  # fmt: skip
 
 
+def _events(found: Found) -> str:
+    log = found.of(NEWEST_EVENT) or {"oldest": 1, "newest": 0}
+    return found.say(
+        "Everything that happened, in the order of its commits, newest first: {n} events are kept.",
+        n=max(log["newest"] - log["oldest"] + 1, 0),
+    )
+
+
+def _events_source(found: Found) -> str | None:
+    """The newest, unless the page's address names where to begin."""
+    log = found.of(NEWEST_EVENT)
+    first = 0 if log is None else max(log["newest"] - EVENTS_PER_PAGE, 0)
+    return f"/api/events?limit={EVENTS_PER_PAGE}&after={first}"
+
+
+def _older_events(document: Any) -> int | None:
+    """Where the page before this one begins."""
+    first = document["events"][0]["seq"] if document["events"] else 0
+    return max(first - 1 - EVENTS_PER_PAGE, 0) if first > document["oldest"] else None
+
+
+def _data(event: dict[str, Any], found: Found) -> Any:
+    """A bare number is the attempt; of a job that waits, attempt, due time and reason stand together."""
+    match event["data"]:
+        case int(attempt):
+            return found.say("attempt {n}", n=attempt)
+        case [int(attempt), int(due), str(reason)]:
+            return {"code": found.say("attempt {n}", n=attempt), "reason": reason, "until": due}
+        case data:
+            return data
+
+
 def _busiest_first(document: Any, _: Found) -> list[dict[str, Any]]:
     """What somebody may want to act on stands above the rest, which keeps its order."""
-    return sorted(document["items"], key=lambda one: (not one["paused"], -sum(one["jobs"].values())))
+    counted = [{**one, "unfinished": sum(one["jobs"].values())} for one in document["items"]]
+    return sorted(counted, key=lambda one: (not one["paused"], -one["unfinished"]))
 
 
 def _busy(queue: dict[str, Any], found: Found) -> str:
@@ -96,24 +131,25 @@ PAGES = (
         (
             Table(
                 "Events",
-                "/api/events?limit=100",
+                _events_source,
                 (
                     Column("Sequence", "seq", "number"),
                     Column("At", "at", "time"),
                     Column("Event", "name", "code"),
                     Column("Job", "job", "id", "jobs/{}"),
                     Column("Kind", "kind", "code"),
-                    Column("Data", "data", "json"),
+                    Column("Data", _data, "told"),
                 ),
                 Empty("No event yet.", "ulak notify send IN_APP ayse Merhaba"),
-                items="events",
+                items=lambda document, _: document["events"][::-1],
                 key="seq",
-                following="after",
+                following=_older_events,
                 filters=(("after", "From the sequence number"),),
+                sources=(NEWEST_EVENT,),
             ),
         ),
         "engine",
-        verdict=lambda found: found.say("Everything that happened, in the order of its commits; oldest first."),
+        verdict=_events,
     ),
     ConsolePage(
         "kinds",
@@ -142,7 +178,7 @@ PAGES = (
                         "PATCH",
                         "/api/kinds/{kind}",
                         body='{"paused": true}',
-                        title="Pause {kind}?",
+                        title="Pause {kind} with {unfinished} unfinished jobs?",
                         follows="No process starts its jobs; those that run go on, and new ones are accepted.",
                         risk=True,
                         when=lambda row: not row["paused"],
@@ -157,7 +193,7 @@ PAGES = (
                         when=lambda row: bool(row["paused"]),
                     ),
                     Action(
-                        "Bound",
+                        "Set limit",
                         "PATCH",
                         "/api/kinds/{kind}",
                         body='{"paused": false}',

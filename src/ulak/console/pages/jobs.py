@@ -18,7 +18,7 @@ CANCEL = Action(
     "Cancel job",
     "POST",
     "/api/jobs/{id}/cancel",
-    title="Cancel job {id}?",
+    title="Cancel 1 job, {id}?",
     follows="It ends at once while it waits; while it runs, its worker is asked to stop. This can’t be undone.",
     risk=True,
     way_out="Keep it",
@@ -53,6 +53,7 @@ DROP = Action(
     risk=True,
     way_out="Keep it",
 )
+MAKES_ONE = "ulak notify send WEBHOOK http://10.0.0.1/ Merhaba"  # the guard lets nobody there
 RATE = DialogField("ratePerSecond", "How many a second; empty sends all at once", "", "number")
 
 JOBS = Table(
@@ -80,6 +81,17 @@ JOBS = Table(
     after="before",
     actions=(CANCEL,),
 )
+
+
+def _jobs_verdict(found: Found) -> str:
+    overview, say = found.of("/api/overview"), found.say
+    if overview is None:
+        return ""
+    states = {name: n for name, n in overview["states"].items() if n}
+    if not states:
+        return say("Everything that was accepted has ended: nothing waits, nothing runs.")
+    numbers = ", ".join(f"{say.number(n)} {say(name)}" for name, n in states.items())
+    return say("Unfinished jobs: {n} ({numbers}).", n=sum(states.values()), numbers=numbers)
 
 
 def _job_verdict(found: Found) -> Markup:
@@ -133,13 +145,13 @@ def _dead_verdict(found: Found) -> str:
     if not number:
         return found.say("No dead letter: everything that was accepted ended well, or still tries.")
     return found.say(
-        "Dead letters: {n}, of {m} causes. Most frequent: {cause}.",
+        "Dead letters: {n}. Causes: {m}. Most frequent: {cause}.",
         n=number, m=len(causes), cause=causes[0]["code"] or causes[0]["errorClass"],
     )  # fmt: skip
 
 
 PAGES = (
-    ConsolePage("jobs", "Jobs", (JOBS,), "engine"),
+    ConsolePage("jobs", "Jobs", (JOBS,), "engine", verdict=_jobs_verdict),
     ConsolePage(
         "jobs/{id}",
         "Job",
@@ -219,11 +231,11 @@ PAGES = (
                         "dead?kind={kind}&errorClass={errorClass}",
                     ),
                     Column("Kind", "kind", "code"),
-                    Column("Class", "errorClass"),
+                    Column("Class", lambda one, found: found.say(one["errorClass"])),
                     Column("Number", "number", "number"),
                     Column("Last died", "lastAt", "time"),
                 ),
-                Empty("Nothing died."),
+                Empty("Nothing died.", MAKES_ONE),
                 key="",
             ),
             Table(
@@ -237,7 +249,7 @@ PAGES = (
                     Column("Attempts", "attempt", "number"),
                     Column("Died", "settledAt", "time"),
                 ),
-                Empty("No dead letter fits.", "ulak dead list"),
+                Empty("No dead letter.", MAKES_ONE),
                 items="dead",
                 chips=("errorClass", ("permanent", "transient", "uncertain")),
                 filters=(("kind", "Kind"), ("code", "Code"), ("contains", "Cause contains")),

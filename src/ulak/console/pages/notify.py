@@ -38,9 +38,12 @@ ENDPOINT_ACTIONS = (
     Action("Resend failed", "POST", f"{ENDPOINTS}/replay", body=NAMED, title="Send what failed to {url} again?",
            follows="Everything that died on its way there since then, each under its own id.",
            entries=(DialogField("since", "Since", "", "instant"),)),
+    Action("Rotate secret", "POST", f"{ENDPOINTS}/rotate", body=NAMED, title="Make a new secret for {url}?",
+           follows="It is shown once. The old one signs beside it for a day, so that the receiver can change over.",
+           shows="secret", when=lambda row: not row["requireSecret"]),
     Action("Enable", "POST", f"{ENDPOINTS}/enable", body=NAMED, title="Send to {url} again?", go=True,
            when=lambda row: row.get("disabledAt") is not None),
-    Action("Forget", "POST", f"{ENDPOINTS}/forget", body=NAMED, title="Forget {url}?",
+    Action("Forget", "POST", f"{ENDPOINTS}/forget", body=NAMED, title="Forget 1 endpoint, {url}?",
            follows="Its secrets are gone; the next webhook there is signed with the installation’s own key.",
            risk=True, way_out="Keep it"),
 )  # fmt: skip
@@ -146,7 +149,7 @@ PAGES = (
                 ),
                 Empty("No endpoint is registered.", "ulak notify endpoints register https://hooks.example.org/ulak"),
                 items="",
-                actions=ENDPOINT_ACTIONS[:3],
+                actions=ENDPOINT_ACTIONS[:2],
             ),
             Table(
                 "Templates",
@@ -223,6 +226,8 @@ PAGES = (
         heading=lambda found: Markup("<code>{}</code>").format((_endpoint(found) or {}).get("url", found.given["id"])),
         verdict=_endpoint_verdict,
         under="notify",
+        actions=ENDPOINT_ACTIONS,
+        subject=_endpoint,
     ),
     ConsolePage(
         "templates/{id}",

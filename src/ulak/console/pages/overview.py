@@ -7,15 +7,11 @@ from typing import Any
 from markupsafe import Markup
 
 from ulak.console.charts import flow, spark
+from ulak.console.format import instant
 from ulak.console.page import ConsolePage, Drawing, Found
+from ulak.console.promises import SLO, promises
 
-PROMISES = (
-    ("p95_end_to_end_seconds", "End to end, p95", "seconds"),
-    ("success_rate", "Success", "percent"),
-    ("dlq_rate", "Dead letters", "percent"),
-    ("critical_retry_exhausted_rate", "Critical, retries used up", "percent"),
-)
-OVERVIEW, CAUSES, STATUS, SLO = "/api/overview", "/api/dead/causes?limit=3", "/api/v1/status", "/api/actions/slo"
+OVERVIEW, CAUSES, STATUS = "/api/overview", "/api/dead/causes?limit=3", "/api/v1/status"
 
 
 def held_snapshots(found: Found) -> list[tuple[str, dict[str, Any]]]:
@@ -41,6 +37,16 @@ def asks(found: Found) -> list[dict[str, Any]]:
                 "why": say("Nobody knows whether they had their effect"),
                 "href": "/console/dead?errorClass=uncertain",
                 "do": say("Decide on {n}", n=held),
+            }
+        )
+    if totals.get("restored"):
+        waiting.append(
+            {
+                "hue": "held",
+                "text": say("{n} jobs are held by a restore", n=totals["restored"]),
+                "why": say("They may have run elsewhere; nothing of them runs by itself"),
+                "href": "/console/store",
+                "do": say("Decide on {n}", n=totals["restored"]),
             }
         )
     for name, sync in held_snapshots(found):
@@ -88,28 +94,27 @@ def verdict(found: Found) -> Markup:
                 say("Destinations that are dark and tried again by themselves: {n}.", n=len(overview["breakers"]))
             )
         )
+    full = [pool["kind"] for pool in full_pools(overview)]
+    if full:
+        parts.append(Markup('<a href="#pools">{}</a>').format(say("Full pools: {names}.", names=", ".join(full))))
     return Markup(" ").join(parts)
+
+
+def full_pools(overview: dict[str, Any]) -> list[dict[str, Any]]:
+    """Bounds that are reached: new work of these kinds waits, or is refused."""
+    return [pool for pool in overview["pools"] if pool["active"] >= pool["capacity"]]
+
+
+def _oldest(overview: dict[str, Any], found: Found) -> str:
+    """How long the oldest unfinished job is overdue; nothing while all that waits is early."""
+    at = None if overview["oldestAt"] is None else instant(overview["oldestAt"])
+    seconds = 0.0 if at is None else (found.now - at).total_seconds()
+    return found.say("the oldest waits {time}", time=found.say.seconds(seconds)) if seconds >= 1 else ""
 
 
 def _rooms(found: Found) -> list[dict[str, Any]]:
     rooms = (found.of(OVERVIEW) or {}).get("rooms", {})
     return [{"name": name, **room, "path": spark(room["spark"])} for name, room in sorted(rooms.items())]
-
-
-def _promises(found: Found) -> list[dict[str, Any]] | None:
-    slo, say = found.of(SLO), found.say
-    if slo is None:
-        return None
-    write = {"seconds": say.seconds, "percent": say.percent}
-    return [
-        {
-            "name": say(title),
-            "now": "–" if slo[name]["value"] is None else write[form](slo[name]["value"]),
-            "target": write[form](slo[name]["target"]),
-            "left": max(slo[name]["budget_left"] or 0.0, 0.0),
-        }
-        for name, title, form in PROMISES
-    ]
 
 
 def _tiles(found: Found) -> list[dict[str, Any]]:
@@ -125,7 +130,7 @@ def _tiles(found: Found) -> list[dict[str, Any]]:
         "running": say("{n} are suspects, run apart", n=states["suspect"]) if states["suspect"] else "",
         "behind": say("their keys have no free slot") if states["behind"] else "",
         "deferred": say("they wait for a time") if states["deferred"] else "",
-        "ready": say("a worker takes them next") if states["ready"] else "",
+        "ready": _oldest(overview, found) or (say("a worker takes them next") if states["ready"] else ""),
     }
     tiles += [
         {"name": name, "title": title, "field": f"states.{name}", "per": "", "href": f"jobs?status={name}",
@@ -146,9 +151,10 @@ def _all(found: Found) -> dict[str, Any] | None:
         "tiles": _tiles(found),
         "asks": asks(found),
         "overview": overview,
+        "full": full_pools(overview),
         "flow": flow(overview["history"], found.now, found.zone),
         "rooms": _rooms(found),
-        "promises": _promises(found),
+        "promises": promises(found),
         "jobs": found.items("/api/jobs?limit=8", "jobs"),
     }
 

@@ -39,7 +39,7 @@ PAGES = (
                         "Revoke",
                         "DELETE",
                         "/api/keys/{id}",
-                        title="Revoke the key {name}?",
+                        title="Revoke 1 key, {name}?",
                         follows="Whoever has it is out within seconds. This can’t be undone.",
                         risk=True,
                         way_out="Keep it",

@@ -18,8 +18,9 @@ from ulak.http.hot_routes import Routes
 from ulak.http.routes.jobs import Limit
 from ulak.http.routes.view import EventView, View, event_view
 from ulak.http.sse import sse, sse_reset, stream_of
-from ulak.spine.event import EventRecord, read_page
+from ulak.spine.event import EventRecord, last_seq, read_page
 from ulak.spine.loops.tail import Tail, TailPage
+from ulak.spine.store import Tx
 
 KEEP_ALIVE_SECONDS = 15.0
 MAX_SEQ = 1 << 53
@@ -32,12 +33,13 @@ LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", pattern=r"^[0-
 class EventPage(View):
     """In commit order. `after` is where the next page starts. A page may be short; only an empty one is the end.
 
-    Events before `oldest` were pruned: what lay between your cursor and it is gone.
+    Events before `oldest` were pruned: what lay between your cursor and it is gone. `newest` is the last one there is.
     """
 
     events: list[EventView]
     after: int
     oldest: int
+    newest: int
 
 
 def routes(ulak: Ulak) -> Routes:
@@ -50,9 +52,9 @@ def _router(ulak: Ulak) -> APIRouter:
     @router.get("", summary="Read events")
     async def list_events(_: May, after: After = 0, limit: Limit = 100) -> EventPage:
         """Nothing is missed or seen twice. A cursor beyond the newest event is refused: it is another store's."""
-        oldest, found = await ulak.store.read(read_page, after or 0, limit)
+        newest, (oldest, found) = await ulak.store.read(_newest_and_page, after or 0, limit)
         following = found[-1].seq if found else after or 0
-        return EventPage(events=list(map(event_view, found)), after=following, oldest=oldest)
+        return EventPage(events=list(map(event_view, found)), after=following, oldest=oldest, newest=newest)
 
     @router.get("/stream", summary="Follow events", response_class=StreamingResponse)
     async def stream(_: May, after: After = None, last_event_id: LastEventId = None) -> StreamingResponse:
@@ -67,6 +69,10 @@ def _router(ulak: Ulak) -> APIRouter:
         return stream_of(_follow(tail, start), start.cursor)
 
     return router
+
+
+def _newest_and_page(tx: Tx, after: int, limit: int) -> tuple[int, tuple[int, list[EventRecord]]]:
+    return last_seq(tx), read_page(tx, after, limit)
 
 
 async def _follow(tail: Tail, start: TailPage) -> AsyncIterator[bytes]:

@@ -20,6 +20,7 @@ from ulak.http.routes.notify_models import (
     PublicKey,
     ReplayIn,
     ReplayOut,
+    SecretMade,
     StatusOut,
     TemplateOut,
     TemplatePreview,
@@ -79,6 +80,10 @@ def endpoints_router(ulak: Ulak) -> APIRouter:
     async def replay(caller: Notifier, body: ReplayIn) -> ReplayOut:
         url = await _named(ulak, body.url, body.id)
         return ReplayOut(resent=await ulak.notify.replay(url, body.since, who=caller.name))
+
+    @router.post("/rotate", summary="Give an endpoint a new secret (the old one signs for a day more)")
+    async def rotate(body: EndpointUrl) -> SecretMade:
+        return SecretMade(secret=await ulak.notify.endpoints.rotate(await _named(ulak, body.url, body.id)))
 
     @router.post("/enable", status_code=204, summary="Send to a switched-off endpoint again")
     async def enable(body: EndpointUrl) -> None:

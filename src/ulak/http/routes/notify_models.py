@@ -134,6 +134,10 @@ class EndpointMade(Wire):
     secret: str | None = Field(description="Shown this once; keep it.")
 
 
+class SecretMade(Wire):
+    secret: str = Field(description="Shown this once; keep it.")
+
+
 class AttemptOut(Wire):
     id: str = Field(description="Of the notification.")
     attempt: int

@@ -10,6 +10,7 @@ from ulak.spine.job import PARKED, JobEvent, State
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
 from ulak.spine.units.followers import EventFollower, count_lost, list_followers
+from ulak.spine.units.hold import count_held
 
 sql = Queries("ulak.spine")
 
@@ -26,6 +27,7 @@ class Sample:
     breakers: tuple[Breaker, ...] = ()
     followers: tuple[tuple[EventFollower, int], ...] = ()
     taken_at: int = 0
+    held: int = 0  # by a restore, until a person lets them go
 
     def kinds(self) -> list[str]:
         return sorted({kind for kind, _ in self.live} | {kind for _, kind in self.tally})
@@ -52,4 +54,4 @@ def take_sample(tx: Tx) -> Sample:
         oldest[kind] = min(oldest.get(kind, oldest_at), oldest_at)
     tally = {(word, kind): int(number) for word, kind, number in tx.rows(sql.read_tally)}
     followers = tuple((one, count_lost(tx, one)) for one in list_followers(tx))
-    return Sample(dict(live), oldest, tally, tuple(load_breakers(tx)), followers, tx.now)
+    return Sample(dict(live), oldest, tally, tuple(load_breakers(tx)), followers, tx.now, count_held(tx))
