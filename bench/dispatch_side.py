@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from contextlib import ExitStack
 from itertools import cycle
 from typing import Any
 
-from bench.peers.gist_side import GistPeer
+from bench.peers.near_side import NearPeer
 from ulak import Ulak, codec
 from ulak.dispatch import records
 from ulak.dispatch.forms import read_positions
 from ulak.dispatch.model import Contact, Helper
 from ulak.dispatch.nearby.geo import point_at, to_nano
-from ulak.dispatch.nearby.search import Circle, search
+from ulak.dispatch.nearby.search import Circle, keep_plan, search
 from ulak.dispatch.world import WorldChanges
 from ulak.settings import Settings
 
@@ -57,40 +58,36 @@ async def fill(ulak: Ulak, places: list[tuple[float, float]]) -> None:
         await ulak.store.write(records.save, WorldChanges(new_helpers=made))
 
 
-def searches(place: str, kind: str, helpers: int, asked: int) -> list[float]:
-    """Milliseconds for the top 20 within a kilometre, inside a read."""
+def searches(
+    place: str, kind: str, helpers: int, asked: int, peers: list[tuple[type[NearPeer], str]]
+) -> dict[str, Any]:
+    """Milliseconds for the top 20 within a kilometre, by us and by each peer in turn: all meet the same machine.
 
-    async def run() -> list[float]:
-        async with ulak_at(place) as ulak:
-            places = spots(kind, helpers)
-            await fill(ulak, places)
-            centres = random.Random(3).sample(places, asked)
-            policy = ulak.dispatch.policy
-            return [await ulak.store.read(_timed, spot, policy) for spot in centres]
+    A peer comes with the address of its database, or with "" for the one of ours.
+    """
 
-    return asyncio.run(run())
-
-
-def searches_beside_gist(place: str, kind: str, helpers: int, asked: int) -> tuple[list[float], list[float]]:
-    """The same searches by us and by a GiST index on points, in turn, so that both meet the same machine."""
-
-    async def run() -> tuple[list[float], list[float]]:
+    async def run() -> dict[str, Any]:
         async with ulak_at(place) as ulak:
             places, chance = spots(kind, helpers), random.Random(2)
             await fill(ulak, places)
-            ours, theirs = [], []
-            with GistPeer(place) as peer:
-                peer.fill([(*spot, chance.randrange(20)) for spot in places])
+            rows = [(*spot, chance.randrange(20)) for spot in places] if peers else []
+            found: dict[str, list[float]] = {"ulak": []}
+            with ExitStack() as stack:
+                sides = [stack.enter_context(peer(address or place)) for peer, address in peers]
+                for side in sides:
+                    side.fill(rows)
                 for spot in random.Random(3).sample(places, asked):
-                    ours.append(await ulak.store.read(_timed, spot, ulak.dispatch.policy))
-                    theirs.append(peer.search(*spot, 1000.0))
-            return ours, theirs
+                    found["ulak"].append(await ulak.store.read(_timed, spot, ulak.dispatch.policy))
+                    for side in sides:
+                        found.setdefault(side.name, []).append(side.search(*spot, 1000.0))
+            return found
 
     return asyncio.run(run())
 
 
 def _timed(tx: Any, spot: tuple[float, float], policy: Any) -> float:
     began = time.perf_counter()
+    keep_plan(tx)
     search(tx, Circle(point_at(*spot), 1000.0), policy, 20)
     return (time.perf_counter() - began) * 1000
 
@@ -104,27 +101,30 @@ def verbs(place: str, number: int, callers: int) -> dict[str, float]:
             chance = random.Random(4)
             homes = [(41 + chance.uniform(0, side), 29 + chance.uniform(0, side)) for _ in range(number)]
             await fill(ulak, [spot for spot in homes for _ in range(2)])
-            rates = {"enqueue": await _rate(callers, [_call(ulak.enqueue, "bench.job", {"a": 1})] * (4 * number))}
+            rates = {"enqueue": await in_turn(callers, [to_call(ulak.enqueue, "bench.job", {"a": 1})] * (4 * number))}
             views: list[Any] = []
-            rates["open"] = await _rate(callers, [_call(ulak.dispatch.open, _task(spot)) for spot in homes], views)
+            rates["open"] = await in_turn(
+                callers, [to_call(ulak.dispatch.open, task_at(spot)) for spot in homes], views
+            )
             answers = [
-                _call(ulak.dispatch.accept, view.task.id, view.pending[0].helper) for view in views if view.pending
+                to_call(ulak.dispatch.accept, view.task.id, view.pending[0].helper) for view in views if view.pending
             ]
-            rates["accept"] = await _rate(callers, answers)
+            rates["accept"] = await in_turn(callers, answers)
             return rates
 
     return asyncio.run(run())
 
 
-def _task(spot: tuple[float, float]) -> dict[str, Any]:
+def task_at(spot: tuple[float, float]) -> dict[str, Any]:
     return {"requesterId": "r", "category": "c", "latitude": spot[0], "longitude": spot[1], "radiusMeters": 1000}
 
 
-def _call(verb: Any, *arguments: Any) -> Any:
+def to_call(verb: Any, *arguments: Any) -> Any:
     return lambda: verb(*arguments)
 
 
-async def _rate(callers: int, calls: list[Any], answers: list[Any] | None = None) -> float:
+async def in_turn(callers: int, calls: list[Any], answers: list[Any] | None = None) -> float:
+    """So many at a time; returns how many came to their end in a second."""
     waiting = iter(calls)
 
     async def caller() -> None:
@@ -146,7 +146,7 @@ def positions(place: str, helpers: int, seconds: float) -> dict[str, float]:
             places = spots("uniform", helpers)
             await fill(ulak, places)
             alone = await _accepts(ulak, places[:200])
-            bodies, taken, written = _bodies(places), 0, 0
+            bodies, taken, written, ended = _bodies(places), 0, 0, 0.0
             stop = asyncio.Event()
 
             async def send() -> None:
@@ -161,9 +161,10 @@ def positions(place: str, helpers: int, seconds: float) -> dict[str, float]:
                         return
 
             async def write() -> None:
-                nonlocal written
-                while not stop.is_set():
+                nonlocal written, ended
+                while not stop.is_set():  # the last flush is counted with its time
                     written += await ulak.dispatch.flush_positions()
+                    ended = time.perf_counter()
                     await asyncio.sleep(0.01)
 
             began = time.perf_counter()
@@ -173,7 +174,8 @@ def positions(place: str, helpers: int, seconds: float) -> dict[str, float]:
             stop.set()
             took = time.perf_counter() - began
             await asyncio.gather(*tasks)
-            return {"taken": taken / took, "written": written / took, "alone_ms": alone, "beside_ms": beside}
+            written_per_second = written / (ended - began)
+            return {"taken": taken / took, "written": written_per_second, "alone_ms": alone, "beside_ms": beside}
 
     return asyncio.run(run())
 
@@ -192,39 +194,9 @@ async def _accepts(ulak: Ulak, places: list[tuple[float, float]]) -> float:
     """The 99th percentile of an accept, in milliseconds, one after another."""
     took = []
     for spot in places:
-        view = await ulak.dispatch.open(_task(spot))
+        view = await ulak.dispatch.open(task_at(spot))
         if view.pending:
             began = time.perf_counter()
             await ulak.dispatch.accept(view.task.id, view.pending[0].helper)
             took.append((time.perf_counter() - began) * 1000)
     return sorted(took)[int(len(took) * 0.99)]
-
-
-def lateness(place: str, offers: int, per_second: int, seconds: float) -> list[float]:
-    """Milliseconds from an offer's deadline to its end, with many more open offers in the table."""
-
-    async def run() -> list[float]:
-        async with ulak_at(place, work=True, searches=1) as ulak:
-            spread = [(41 + one * 0.02 % 20, 29 + one // 1000 * 0.02) for one in range(offers)]
-            await fill(ulak, spread)
-            soon = set(random.Random(6).sample(range(offers), round(per_second * seconds)))
-            await _rate(200, [_call(ulak.dispatch.open, {**_task(spot), "deadlineSeconds": 86_400})
-                              for at, spot in enumerate(spread) if at not in soon])  # fmt: skip
-            due = [_call(ulak.dispatch.open, {**_task(spread[at]), "deadlineSeconds": 2 + place_ / per_second})
-                   for place_, at in enumerate(sorted(soon))]  # fmt: skip
-            await _rate(200, due)
-            await asyncio.sleep(seconds + 4)
-            rows = await ulak.store.read(lambda tx: tx.rows(_LATENESS))
-            return [float(late) for (late,) in rows]
-
-    return asyncio.run(run())
-
-
-def _lateness_query() -> Any:
-    from ulak.spine.query import Query
-
-    text = "SELECT ended_at - deadline_at FROM dispatch_offer WHERE state = 'EXPIRED'"
-    return Query("lateness", text, text, ())
-
-
-_LATENESS = _lateness_query()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -208,16 +208,25 @@ def place_at(latitude: float, longitude: float, now: int) -> Place:
     return Place(to_nano(latitude), to_nano(longitude), point_at(latitude, longitude), now)
 
 
-_positions = msgspec.json.Decoder(list[NamedPosition])
+class _AnyPosition(NamedPosition, rename="camel", forbid_unknown_fields=True):
+    """A position whose id is looked at later, together with all others."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=100)]
+
+
+_positions = msgspec.json.Decoder(list[_AnyPosition])
 _NAMES = tuple(f'"{one}"'.encode() for one in NamedPosition.__struct_encode_fields__)
+_ALL_IDS = re.compile(r"[A-Za-z0-9._:@-]*")
 
 
-def read_positions(body: bytes, most: int) -> list[NamedPosition]:
+def read_positions(body: bytes, most: int) -> Sequence[NamedPosition]:
     """Many at once, by one typed decoder; only what does not fit is looked at one by one."""
     try:
         found = _positions.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise _refused_positions(document_of(body)) from None
+    if not _ALL_IDS.fullmatch("".join([one.id for one in found])):
+        raise _refused_positions(document_of(body))
     if len(found) > most:
         raise refusal([("body", f"must have at most {complaint.grouped(str(most))} positions, not {len(found)}")])
     if any(body.count(name) != len(found) for name in _NAMES) and (repeated := complaint.of_repeated(body)):

@@ -43,7 +43,7 @@ from ulak.dispatch.nearby.bbox import Box
 from ulak.dispatch.nearby.geo import to_nano
 from ulak.dispatch.nearby.search import Searches
 from ulak.dispatch.policy import Policy
-from ulak.dispatch.positions import Hint, Hints, flush, known_helpers
+from ulak.dispatch.positions import SLICE_ROWS, Hints, flush, known_helpers
 from ulak.dispatch.refusal import refused
 from ulak.dispatch.views import OpenOffer, SearchView, TaskFilter, TaskStep
 from ulak.errors import Conflict, Invalid, NotFound, Unavailable
@@ -127,15 +127,17 @@ class Dispatch:
         store = self._store()
         now = store.clock.now()
         known = await store.read(known_helpers, [one.id for one in positions])
-        self.hints.put(Hint(known[one.id], one.latitude, one.longitude, now) for one in positions if one.id in known)
-        return [one.id for one in positions if one.id not in known]
+        unknown = [one.id for one in positions if one.id not in known]
+        reached = [one for one in positions if one.id in known] if unknown else positions
+        self.hints.put([known[one.id] for one in reached], reached, now)
+        return unknown
 
     async def flush_positions(self) -> int:
         """Write the positions that wait, in slices that hold up nobody; returns how many were written."""
         reached: set[int] = set()
         async with self._flushing:
             try:
-                for part in await write_in_slices(self._store(), flush, self.hints.take()):
+                for part in await write_in_slices(self._store(), flush, self.hints.take(), least=SLICE_ROWS):
                     reached |= part
             finally:
                 self.hints.written(reached)

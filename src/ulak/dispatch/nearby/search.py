@@ -85,6 +85,12 @@ def search(tx: Tx, circle: Circle, policy: Policy, limit: int | None = None) -> 
     )
 
 
+def keep_plan(tx: Tx) -> None:
+    """The searches of this read are planned once and for all, where a store plans."""
+    if tx.multi_process:
+        tx.rows(sql.keep_plan)
+
+
 def circle_of(task: HelpTask, policy: Policy, asked: Collection[int] = ()) -> Circle:
     """Where a task looks next: each further search may look wider."""
     return Circle(point_at(*place_of(task)), policy.radius_of(task.radius, task.searches), task.skills, asked)
@@ -97,8 +103,7 @@ def search_all(tx: Tx, tasks: Sequence[HelpTask], policy: Policy) -> list[Search
     """
     found: list[SearchResult] = []
     ends_at = SystemClock.monotonic() + READ_SECONDS
-    if tx.multi_process:
-        tx.rows(sql.keep_plan)
+    keep_plan(tx)
     for task in tasks:
         if found and SystemClock.monotonic() > ends_at:
             break
