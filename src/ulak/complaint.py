@@ -1,4 +1,4 @@
-"""What a decoder or a validator says of a field, as a sentence that tells what the field must be.
+"""A decoder's or validator's complaint about a field, as a sentence that says what the field must be.
 
 Bounds are written in groups of three digits: they read better, and masking takes a long number for a telephone's.
 """

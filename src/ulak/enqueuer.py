@@ -110,7 +110,7 @@ class Enqueuer(ABC):
         return self.telemetry.tracer.stamped_all(to_rows(jobs, self.store.ids, self.store.clock.now()))
 
     def _checked(self, jobs: Iterable[NewJob]) -> Iterable[NewJob]:
-        """What is no list of jobs is left as it is, for the next check to tell."""
+        """Check payloads by their handlers' forms. Anything but a list of jobs is left as it is, for the next check."""
         if not self.handlers.has_forms or not isinstance(jobs, Iterable):
             return jobs
         return [self._fitted(job) for job in jobs]

@@ -34,7 +34,7 @@ class Rooms:
         return (getattr(self, name) for name in NAMES)
 
     def port(self, name: str) -> Callable[..., Any]:
-        """What one of them offers to the others."""
+        """Return a port that one of them offers to the others."""
         return next(room.ports[name] for room in self if name in room.ports)
 
 

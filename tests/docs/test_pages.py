@@ -32,6 +32,15 @@ def test_links_lead_somewhere():
     assert broken == []
 
 
+def test_every_file_that_the_architecture_names_exists():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    sources = [str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("*.py")]
+    sources += [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py")]
+    named = set(re.findall(r"`([\w/]+\.py)`", text))
+    assert len(named) > 20
+    assert [name for name in sorted(named) if not any(f"/{path}".endswith(f"/{name}") for path in sources)] == []
+
+
 def test_every_command_is_documented():
     page = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
     assert [one for one in commands(typer.main.get_command(app), "ulak") if f"`{one}" not in page] == []

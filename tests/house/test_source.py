@@ -23,10 +23,10 @@ SLEEPERS = {
     "flow/test_stop.py: asyncio.sleep(0.002)",  # a handler that takes a while
     "flow/test_stop.py: asyncio.sleep(1000)",  # and one that does not end
 }
-# To be renamed, each in the room that came second.
-
 SECTIONS = {"Compute", "Notify", "Dispatch", "Changes", "Actions", "Worker", "Key"}
 MONOTONIC = {"time.monotonic", "time.monotonic_ns", "time.perf_counter", "time.perf_counter_ns"}
+HEADLESS = re.compile(r"(What|Who|Whoever|Whom|Whatever)\b")
+MAX_LINES = 350
 SQL_TIME = re.compile(
     r"\bnow\s*\(|current_time|current_date|clock_timestamp|'now'|unixepoch|julianday|strftime", re.IGNORECASE
 )
@@ -34,6 +34,24 @@ SQL_TIME = re.compile(
 
 def test_a_module_says_what_belongs_in_it():
     assert [name for name, tree in MODULES.items() if tree.body and not ast.get_docstring(tree)] == []
+
+
+def test_a_docstring_begins_with_a_thing_or_a_verb():
+    """Not with a clause without a head: its reader has to find the subject."""
+    found = [
+        f"{name}: {text.splitlines()[0]}"
+        for name, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and (text := ast.get_docstring(node) or "")
+        and HEADLESS.match(text)
+    ]
+    assert found == []
+
+
+def test_a_file_is_short_enough_to_be_read_at_once():
+    lengths = {name: len((SOURCE / name).read_text(encoding="utf-8").splitlines()) for name in MODULES}
+    assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
 
 
 def test_public_names_are_sorted_and_exist():

@@ -1,4 +1,4 @@
-"""Who makes a request, and what that one may do."""
+"""The caller of a request, and its rights."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def count_unfinished(tx: Tx, most: int) -> int:
 
 
 class Bound:
-    """What was counted, and what this process has accepted since; what ended since is seen at the next count."""
+    """The count of unfinished runs, and this process's accepts since; ends since are seen at the next count."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity

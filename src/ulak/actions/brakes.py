@@ -36,7 +36,7 @@ NO_BRAKE = Brake()
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What an hour has had already."""
+    """Messages and segments that an hour has had already."""
 
     messages: int = 0
     segments: int = 0
@@ -69,7 +69,7 @@ def count_message(tx: Tx, channel: int, segments: int, brake: Brake) -> str | No
 
 
 def read_spent(tx: Tx, channels: list[int], at: int) -> dict[int, Spent]:
-    """What channels had in the hour of an instant."""
+    """Return how much channels had in the hour of an instant."""
     rows = tx.rows(sql.read_spent, channels=channels, hour=hour_of(at)) if channels else []
     return {channel: Spent(messages, segments) for channel, messages, segments in rows}
 

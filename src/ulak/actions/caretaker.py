@@ -1,4 +1,4 @@
-"""What the room does beside its jobs: ends orphaned steps, and keeps the gauges of its service levels fresh."""
+"""The room's work beside its jobs: it ends orphaned steps, and keeps the gauges of its service levels fresh."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class DeadFilter(NamedTuple):
 
 
 class Mending(msgspec.Struct, forbid_unknown_fields=True):
-    """What may be mended before a letter is sent again; a wrong address is mended in the directory."""
+    """The fields that may be mended before a letter is sent again; a wrong address is mended in the directory."""
 
     variables: dict[str, Any] | None = None
     subject: Annotated[str, Meta(max_length=998)] | None = None

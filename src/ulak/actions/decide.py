@@ -154,7 +154,7 @@ class Onward:
 
 
 def onward(plan: ActionPlan, step: PlanStep, states: dict[int, StepState]) -> Onward:
-    """What follows a step that has ended; `states` has every step that was begun, this one included."""
+    """Return the step that follows one that has ended; `states` has every step that was begun, this one included."""
     if states[step.step_order] in {StepState.FAILED, StepState.HELD} and step.on_failure == "stop":
         return Onward(None, RunState.FAILED, f"step {step.step_order} failed and stops the plan")
     following = plan.after(step.step_order)

@@ -119,7 +119,7 @@ class StepRunner:
         return variables_of(trial.case.run, step, mended.get("variables", {}), self._options.acknowledge_url)
 
     def _words(self, trial: Trial, variables: dict[str, Any]) -> Words:
-        """What is said, with what somebody may have mended in the dead letter."""
+        """Return the texts to send, with any that were mended in the dead letter."""
         mended = {name: trial.job.payload[name] for name in ("subject", "body") if name in trial.job.payload}
         step = trial.case.step
         if mended:

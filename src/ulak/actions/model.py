@@ -1,4 +1,4 @@
-"""What the room speaks about: plans and their steps, the directory of recipients, runs and their states."""
+"""The room's nouns: plans and their steps, the directory of recipients, runs and their states."""
 
 from __future__ import annotations
 

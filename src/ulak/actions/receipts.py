@@ -1,4 +1,4 @@
-"""What providers say later: a delivered message ends its wait, an undelivered one goes to the next channel."""
+"""Receipts of providers: a delivered message ends its wait, an undelivered one goes to the next channel."""
 
 from __future__ import annotations
 

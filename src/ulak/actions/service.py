@@ -135,7 +135,7 @@ class Actions:
             return error
 
     async def keep_unreadable(self, body: bytes, topic: str, partition: int, offset: int) -> None:
-        """What came from a bus and can't be read: kept, and told on the dead-letter topic."""
+        """Keep a message of a bus that can't be read, and report it on the dead-letter topic."""
         await self._host.store.write(tell_unreadable, body, topic, partition, offset)
 
     # Runs
@@ -184,7 +184,7 @@ class Actions:
         return (await store.read(views.read_view, run, self._book)).document
 
     async def take_receipts(self, receipts: Sequence[DeliveryReceipt]) -> int:
-        """What a provider says of messages; a receipt may be here before its message is settled, so look twice."""
+        """Take a provider's receipts; one may be here before its message is settled, so look twice."""
         store = self._host.store
         take = partial(take_receipts, told=self._section.receipt_events)
         known = await store.write(take, receipts, self._book, self._ends)
@@ -273,7 +273,7 @@ class Actions:
     async def messages(
         self, *, topic: str | None = None, after: int = 0, limit: int = 100
     ) -> tuple[list[dict[str, Any]], int]:
-        """What the topics get, in commit order. Only at the end of the log is a page empty."""
+        """Return the messages of the topics, in commit order. Only at the end of the log is a page empty."""
         found: list[dict[str, Any]] = []
         over = False
         while not found and not over:

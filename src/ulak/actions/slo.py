@@ -29,7 +29,7 @@ class Ended(NamedTuple):
 
 @dataclass(slots=True)
 class Levels:
-    """What is counted of some steps."""
+    """The counts of some steps."""
 
     times: dict[float, int] = field(default_factory=dict)
     reached: int = 0

@@ -55,14 +55,14 @@ class KafkaProducer:
             self._drop(self._client)
 
     def _drop(self, client: Producer) -> None:
-        """What was not taken is sent again, by us or by another process: nothing of it may leave later."""
+        """Forget messages that were not taken: this process or another sends them again, so none may leave later."""
         client.purge()
         client.poll(0)
         self._client = None
 
 
 class _Page:
-    """What became of each message. A topic that has said no gets no more of the page."""
+    """The fate of each message of a page. A topic that has refused one gets no more of the page."""
 
     def __init__(self, client: Producer, messages: Sequence[BusMessage]) -> None:
         self._client = client
@@ -105,7 +105,7 @@ class _Page:
             self.failed[topic] = index, error
 
     def refused(self) -> list[Undelivered]:
-        """What its topic did not take; Unavailable when it is not the topics that failed, but the cluster."""
+        """Return the messages that their topics did not take; Unavailable when it is the cluster that failed."""
         causes = {topic: self._cause(topic, error) for topic, (_, error) in self.failed.items()}
         return [
             Undelivered(one, causes[one.topic])

@@ -1,4 +1,4 @@
-"""What one process does with its bus: it listens to topics, runs the relay, and says how both are."""
+"""One process's part in the bus: it listens to topics, runs the relay, and reports how both are."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class BusRunner:
             yield GaugePoint("ulak_bus_unreadable", GAUGES["ulak_bus_unreadable"], labels, intake.unreadable)
 
     def reasons(self) -> Iterable[str]:
-        """What /readyz says while the bus or a topic is out of reach: work goes on, and messages wait."""
+        """Return why /readyz complains while the bus or a topic is out of reach: work goes on, and messages wait."""
         if self._relay is None:
             return
         if self._relay.trouble is not None:

@@ -11,7 +11,7 @@ __all__ = ["Follower"]
 
 
 def __getattr__(name: str) -> Any:
-    """Who wants only the room does not load the client."""
+    """Load the client when it is first asked for: a process that needs only the room does without."""
     if name == "Follower":
         from ulak.changes import follower
 

@@ -33,7 +33,7 @@ _decode = msgspec.json.Decoder().decode
 
 @dataclass(frozen=True, slots=True)
 class ArchiveHead:
-    """What the root element says."""
+    """The attributes of the root element."""
 
     document: str
     generated_at: str

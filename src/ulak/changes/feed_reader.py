@@ -98,7 +98,7 @@ class FeedReader:
         wait_seconds: float = 0.0,
         keys: Sequence[str] = (),
     ) -> LogPage:
-        """What follows a cursor; without one, from where the log begins. May wait until there is something."""
+        """Return the changes after a cursor; without one, from the log's beginning. May wait until there is one."""
         self._registries.feed(name)
         if len(keys) > MAX_KEYS:
             raise Invalid(f"{len(keys)} keys are too many", fields=[("keys", f"must be at most {MAX_KEYS}")])

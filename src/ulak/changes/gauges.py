@@ -1,4 +1,4 @@
-"""What the room shows in /metrics, and why a registry is stale: kept in memory, taken from the store now and then."""
+"""The room's part of /metrics, and why a registry is stale: kept in memory, taken from the store now and then."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ FULL_SECONDS = 5.0
 
 
 def to_order(job: Job) -> Order:
-    """What a sync is asked to do. A cron entry wraps its payload."""
+    """Return the order of a sync from its payload. A cron entry wraps its payload."""
     given = job.payload.get("payload", job.payload) if isinstance(job.payload, dict) else {}
     try:
         further = (given.get(name) for name in ("inbox", "approves", "ceiling", "digest"))

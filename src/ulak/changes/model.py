@@ -1,4 +1,4 @@
-"""What the room speaks of: cursors, feeds as they stand, publications, syncs and how they end."""
+"""The room's nouns: cursors, feeds as they stand, publications, syncs and how they end."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Version(NamedTuple):
 
 
 class FeedReport(msgspec.Struct, rename="camel"):
-    """What a sync published in a feed."""
+    """The changes that a sync published in a feed."""
 
     added: int = 0
     modified: int = 0
@@ -166,7 +166,7 @@ class SyncReport(msgspec.Struct, rename="camel"):
 
 @dataclass(slots=True)
 class LastList:
-    """What a registry remembers of the last list that it took: enough to know it again."""
+    """A registry's memory of the last list that it took: enough to know it again."""
 
     sync: int = 0
     digest: str = ""

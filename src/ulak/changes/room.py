@@ -75,7 +75,7 @@ def changes_room(host: Host) -> Room[Changes]:
 
 
 async def _refresh(host: Host, gauges: ChangesGauges) -> None:
-    """What other processes publish is in the gauges, too, a few seconds later."""
+    """Refresh the gauges now and then, so that they have the publications of other processes, too."""
     while True:
         await host.clock.wait(asyncio.Event(), REFRESH_SECONDS)
         with contextlib.suppress(Error):

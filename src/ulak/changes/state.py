@@ -31,7 +31,7 @@ def range_of(bucket: int) -> tuple[str, str]:
 
 
 class Sums:
-    """What is added to and taken from each bucket."""
+    """The sums that are added to and taken from each bucket."""
 
     def __init__(self, start: bytes = EMPTY) -> None:
         self.values = [int.from_bytes(start[place : place + _WIDTH], "big") for place in range(0, len(start), _WIDTH)]

@@ -88,7 +88,7 @@ def jobs_for(
     watches: Iterable[Watch],
     name_of: Callable[[int], str],
 ) -> list[NewJob]:
-    """What a part of the log asks for: a job for each rule and change, a request for each watch and part."""
+    """Return the jobs that a part of the log asks for: one for each rule and change, one for each watch and part."""
     told = [answers.detailed(form, version, epoch) for version in versions]
     jobs = [
         NewJob(rule.kind, {"feed": form.name, "change": one}, unique_key=f"{form.name}:{number}:{one['cursor']}")

@@ -1,4 +1,4 @@
-"""What providers post back, for the door that takes it: verified by the settings' secrets, then read."""
+"""Posts of providers, for the door that takes them: verified by the settings' secrets, then read."""
 
 from __future__ import annotations
 

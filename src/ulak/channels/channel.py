@@ -90,7 +90,7 @@ class EndpointGone(RecipientGone):
 
 @runtime_checkable
 class Channel(Protocol):
-    """What carries messages of some types.
+    """A carrier of messages of some types.
 
     `handle` returns a receipt, or raises Transient (`Uncertain` when the message may have arrived), Throttled or
     Permanent (`RecipientGone` when the address should be taken out of use), each with a `code`. Any other exception

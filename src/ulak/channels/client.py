@@ -28,7 +28,7 @@ HEADERS = {"User-Agent": "Ulak", "Accept-Encoding": "identity"}
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What came back. The body is cut at the client's limit."""
+    """An answer over HTTP. The body is cut at the client's limit."""
 
     status: int
     headers: Mapping[str, str]

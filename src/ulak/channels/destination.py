@@ -1,4 +1,4 @@
-"""Whom a delivery goes through: its destination has slots and a breaker, shared by every room that sends there."""
+"""A delivery's destination, which has slots and a breaker that are shared by every room that sends there."""
 
 from __future__ import annotations
 

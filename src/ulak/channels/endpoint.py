@@ -152,7 +152,7 @@ class Endpoints:
         return self._own
 
     async def public_key(self) -> str:
-        """What a receiver verifies with when its endpoint has no secret of its own: `whpk_…`."""
+        """Return the key by which a receiver without a secret of its own verifies: `whpk_…`."""
         return public_half(await self._own_secret())
 
     async def all(self) -> list[Endpoint]:

@@ -1,4 +1,4 @@
-"""What providers say later about a message: sent, delivered, read, failed. Each one's proof is checked first."""
+"""Receipts of providers about a message: sent, delivered, read, failed. Each one's proof is checked first."""
 
 from __future__ import annotations
 

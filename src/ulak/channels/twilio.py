@@ -127,7 +127,7 @@ def verify_twilio(auth_token: str, url: str, headers: Mapping[str, str], body: b
 
 
 def read_twilio(form: Mapping[str, str], now: int) -> list[DeliveryReceipt]:
-    """What a status callback says; nothing for states on the way, such as queued."""
+    """Return the receipt of a status callback; nothing for states on the way, such as queued."""
     status = _STATUS.get(form.get("MessageStatus", form.get("SmsStatus", "")))
     sid = form.get("MessageSid", form.get("SmsSid", ""))
     if status is None or not sid:

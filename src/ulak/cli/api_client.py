@@ -35,7 +35,7 @@ class Carrier(Protocol):
 
 
 class OpenDesk:
-    """What a command asks. Errors come back as the errors that they were."""
+    """A command's questions to a server. Errors come back as the errors that they were."""
 
     def __init__(self, carry: Carrier, place: str, *, is_served: bool) -> None:
         self._carry = carry

@@ -46,7 +46,7 @@ async def each(identifiers: list[str], ask: Callable[[str], Awaitable[Any]]) -> 
 
 
 class Desk(Protocol):
-    """Whom a command asks: a server, or the store in this process. `place` names it."""
+    """The other side of a command: a server, or the store in this process. `place` names it."""
 
     place: str
     is_served: bool

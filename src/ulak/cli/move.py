@@ -92,7 +92,7 @@ def _has_arrived(database: Path, target: str) -> bool:
 
 
 async def _rescue(settings: Settings) -> None:
-    """What a killed server was running is uncertain, as at every start; and a schema that does not fit is refused."""
+    """Mark the jobs of a killed server uncertain, as every start does; a schema that does not fit is refused."""
     async with Ulak(settings=settings, work=False) as ulak:
         spine = settings.spine
         await Rescuer(ulak.store, ulak.telemetry, spine.lease_seconds, spine.poison_deaths).beat()

@@ -128,7 +128,7 @@ def _check_store(name: str, ulak: Ulak, loaded: LoadedSettings) -> None:
 
 
 def _where(address: str) -> str:
-    """What two spellings of one store have in common: its file, or its server and database."""
+    """Return the part that two spellings of one store have in common: its file, or its server and database."""
     if (database := file_of(address)) is not None:
         return str(database.resolve())
     return address.partition("://")[2].rpartition("@")[2].partition("?")[0]
@@ -267,7 +267,7 @@ async def stopped_or_lost(ulak: Ulak, stop: asyncio.Event) -> None:
 
 
 def spare_the_collector() -> None:
-    """What is loaded by now stays for good: the garbage collector need not walk over all of it again and again."""
+    """Freeze everything loaded by now: it stays, so the garbage collector need not walk over it again and again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECT_AFTER)

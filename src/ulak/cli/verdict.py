@@ -14,7 +14,7 @@ MAX_DEAD = 100  # letters that are counted; beyond that there are simply many
 
 
 class Observed(msgspec.Struct, frozen=True, rename="camel"):
-    """What was seen. `problem` is why the server takes no work, `reasons` what it complains about though it does."""
+    """A look at a server. `problem` is why it takes no work, `reasons` are its complaints though it does."""
 
     place: str
     is_running: bool

@@ -120,7 +120,7 @@ def _page(html: str, status: int = 200) -> Response:
 
 
 def _look(request: Request, ulak: Ulak, caller: Caller = NOBODY) -> Glance:
-    """Who looks, how, and at what: language and theme are in the address or, after that, in a cookie."""
+    """Return the viewer's glance: language and theme are in the address or, after that, in a cookie."""
     query = dict(request.query_params)
     accepted = "tr" if request.headers.get("accept-language", "").lower().startswith("tr") else "en"
     language = query.pop("lang", request.cookies.get("ulak_lang", accepted))

@@ -1,4 +1,4 @@
-"""What a page is: parts over public routes, and actions. Pages are values; one builder draws them all."""
+"""The form of a page: parts over public routes, and actions. Pages are values; one builder draws them all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the routes of a page answered, by source; and how it is looked at. A route that refused has no document."""
+    """The answers of a page's routes, by source, and how it is looked at. A route that refused has no document."""
 
     documents: dict[str, Any]
     failures: dict[str, str]
@@ -90,7 +90,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """What is missing, and the one command that fills it."""
+    """A note on a missing thing, and the one command that fills it."""
 
     text: str
     command: str = ""

@@ -27,7 +27,7 @@ GROUPS = (("engine", "Engine"), ("capabilities", "Capabilities"), ("system", "Sy
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """Who looks, how, and at what."""
+    """A viewer's look at a page: by whom, how, and at what."""
 
     caller: Caller
     say: Say

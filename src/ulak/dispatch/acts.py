@@ -32,7 +32,7 @@ _OF_HELPERS = (Put, Move, Forget, Pull)
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What a transaction of the room asks of others: messages, timers, and to take timers back."""
+    """The ports that a transaction of the room uses: messages, timers, and taking timers back."""
 
     post: Callable[[Tx, Sequence[Telling]], Sequence[int]]
     arm: Callable[[Tx, Sequence[NewJob], Sequence[str | None]], Sequence[int]]
@@ -135,7 +135,7 @@ def _is_plain(command: Command) -> bool:
 
 
 def _helpers_of(world: World, commands: Collection[Command]) -> set[int]:
-    """Whoever is named, asked or assigned, and the first of each list who could be asked."""
+    """Return the helpers that are named, asked or assigned, and the first of each list who could be asked."""
     found = set(world.names.values())
     for task in world.tasks.values():
         found |= {one.helper for one in world.open_offers(task)}

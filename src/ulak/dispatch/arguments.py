@@ -34,7 +34,7 @@ def one_of(kind: type[E], field: str, value: str) -> E:
 
 
 def mark_of(key: str, scope: str) -> str:
-    """What a caller's key is kept as."""
+    """Return the mark as which a caller's key is kept."""
     if not 0 < len(key) <= 255:
         why = "must have 1 to 255 characters"
         raise Invalid(f"Idempotency-Key {why}", fields=[("Idempotency-Key", why)])

@@ -31,7 +31,7 @@ def ask_next(world: World, task: HelpTask) -> None:
 
 
 def wish_of(world: World, task: HelpTask) -> Wish | None:
-    """What has to follow before this task is settled for now."""
+    """Return the step that has to follow before this task is settled for now."""
     if task.state not in (TaskState.SEARCHING, TaskState.OFFERED):
         return None
     offers = len(world.open_offers(task))

@@ -1,4 +1,4 @@
-"""What can be asked of dispatch in one transaction, and how it is answered. One merged verb takes them all."""
+"""The commands of dispatch, each answered in one transaction. One merged verb takes them all."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """What a further search found; `search` is how many there were before it."""
+    """The finds of a further search; `search` is how many there were before it."""
 
     task: int
     search: int

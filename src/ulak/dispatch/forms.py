@@ -1,4 +1,4 @@
-"""What callers hand in, checked whole: one Invalid names every field that is wrong."""
+"""Forms that callers hand in, checked whole: one Invalid names every field that is wrong."""
 
 from __future__ import annotations
 

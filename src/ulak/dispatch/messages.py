@@ -1,4 +1,4 @@
-"""What helpers and requesters are told, in Turkish and English, and until when it is worth telling."""
+"""Messages to helpers and requesters, in Turkish and English, and until when each is worth sending."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What dispatch speaks of: helpers, tasks, offers and candidates; their states and which may follow which."""
+"""The room's nouns: helpers, tasks, offers and candidates; their states and which may follow which."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ class Excluded(msgspec.Struct, array_like=True, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What one search found: whom to ask, in order, and who was left out."""
+    """The finds of one search: whom to ask, in order, and who was left out."""
 
     at: int
     radius: float

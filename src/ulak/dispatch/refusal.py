@@ -1,4 +1,4 @@
-"""What the loser of a race is told: a code for programs, a sentence for people."""
+"""The answer to the loser of a race: a code for programs, a sentence for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What-if: the room's own decisions on a virtual clock, over an invented town or over recorded tasks."""
+"""Simulations: the room's own decisions on a virtual clock, over an invented town or over recorded tasks."""
 
 from __future__ import annotations
 

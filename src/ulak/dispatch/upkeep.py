@@ -1,4 +1,4 @@
-"""What the room does in the background: writes positions, recounts tasks, and keeps its figures fresh for /metrics."""
+"""The room's background work: it writes positions, recounts tasks, and keeps its figures fresh for /metrics."""
 
 from __future__ import annotations
 

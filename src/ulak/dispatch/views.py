@@ -1,4 +1,4 @@
-"""What observers read: tasks with their timelines, helpers, open offers, and why a search found whom it found."""
+"""Views for observers: tasks with their timelines, helpers, open offers, and why a search found whom it found."""
 
 from __future__ import annotations
 

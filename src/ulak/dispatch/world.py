@@ -36,7 +36,7 @@ class Happening:
 
 @dataclass(slots=True)
 class WorldChanges:
-    """What a batch leaves to be saved, told and armed."""
+    """The changes of a batch: to be saved, told and armed."""
 
     tasks: dict[int, HelpTask] = field(default_factory=dict)
     new_tasks: dict[int, HelpTask] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class WorldChanges:
 
 @dataclass(slots=True)
 class World:
-    """What a batch of commands needs, loaded and locked; `seen` are the helpers that were looked for."""
+    """Everything that a batch of commands needs, loaded and locked; `seen` are the helpers that were looked for."""
 
     now: int
     policy: Policy
@@ -80,7 +80,7 @@ class World:
         return [offer for offer in self.offers[task.id] if offer.is_open]
 
     def waiting(self, task: HelpTask) -> Sequence[Candidate]:
-        """Who is still to be asked; a list that is too old counts as used up."""
+        """Return the candidates still to be asked; a list that is too old counts as used up."""
         if self.now - task.searched_at >= self.policy.candidates_millis:
             return ()
         return self.lists.get(task.id, ())[task.place :]

@@ -1,4 +1,4 @@
-"""Who may come in. Keys are needed when the door listens beyond this machine, or when `http.require_keys` says so.
+"""Access: keys are needed when the door listens beyond this machine, or when `http.require_keys` says so.
 
 The decision is made once, by where the door listens, and never by where a request seems to come from: behind a proxy on
 this machine every request comes from loopback.

@@ -58,7 +58,7 @@ class Field(msgspec.Struct):
 
 
 class Problem(msgspec.Struct, omit_defaults=True):
-    """What every refused or failed request is answered with."""
+    """The body of every answer to a refused or failed request."""
 
     error: str
     message: str

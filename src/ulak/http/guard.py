@@ -1,4 +1,4 @@
-"""What every request must pass before anything is done for it: not too many, known, not too often, not too large."""
+"""The guard before every request: not too many at once, from a known caller, not too often, not too large."""
 
 from __future__ import annotations
 
@@ -63,5 +63,5 @@ class RequestGuard:
 
 
 def _is_page(path: str, head: dict[bytes, bytes]) -> bool:
-    """What a person opens in a browser."""
+    """Return whether a person opens this in a browser."""
     return path.startswith("/console/") or (path == "/docs" and b"text/html" in head.get(b"accept", b""))

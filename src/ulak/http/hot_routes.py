@@ -59,7 +59,7 @@ class HotRoute:
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """What a room adds to the door.
+    """The routes that a room adds to the door.
 
     `close` ends what its requests have left running, when the door closes; `leave` ends streams that have no end of
     their own, when the server stops listening.

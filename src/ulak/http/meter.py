@@ -1,4 +1,4 @@
-"""What the door itself counts and times: requests by route and status, and how many are in progress."""
+"""The door's own counts and times: requests by route and status, and how many are in progress."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Paths(Generic[T]):
                 self._exact[method, path] = value
 
     def find(self, method: str, path: str) -> tuple[T | None, Mapping[str, str]]:
-        """What stands at this path, and the values of its parameters."""
+        """Return the route at this path, and the values of its parameters."""
         found = self._exact.get((method, path))
         if found is not None or not self._by_length:
             return found, _NONE

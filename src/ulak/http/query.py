@@ -1,4 +1,4 @@
-"""What stands behind the question mark: a key that a route does not know is refused, since a filter that is not
+"""Query parameters: a key that a route does not know is refused, since a filter that is not
 applied shows more, or cancels more, than was asked for."""
 
 from __future__ import annotations

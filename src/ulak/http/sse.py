@@ -15,7 +15,7 @@ def sse(seq: int, name: str, data: str) -> bytes:
 
 
 def sse_reset(reset: Reset) -> bytes:
-    """What lies between is not told: who follows reads the present state again. The stream goes on from its id."""
+    """Return a reset: a follower has missed events and reads the present state again; the stream goes on."""
     said = {"reason": reset.reason, **reset._asdict()}
     return sse(reset.resume, "reset", msgspec.json.encode(said).decode())
 

@@ -29,7 +29,7 @@ class Submissions:
         self._under_way.pop(task, None)
 
     async def watch(self) -> None:
-        """What is with the store already is kept all the same: only its answer is not waited for."""
+        """Stop waiting for a client that hangs up; a job that is with the store already is kept all the same."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             for task in [task for task, send in self._under_way.items() if has_hung_up(send)]:

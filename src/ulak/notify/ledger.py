@@ -25,7 +25,7 @@ class Balance:
 
     @property
     def difference(self) -> int:
-        """What is accounted for nowhere. Anything but 0 is a defect."""
+        """Return how many are accounted for nowhere. Anything but 0 is a defect."""
         buried = self.failed + self.dead + self.held
         return self.accepted - self.delivered - buried - self.cancelled - self.expired - self.waiting
 

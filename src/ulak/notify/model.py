@@ -1,4 +1,4 @@
-"""What a notification is on the wire and in the store, its states, and the words for them."""
+"""A notification on the wire and in the store, its states, and the words for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a channel's own error must not tell: the texts of the message that it was handed, whoever wrote the channel."""
+"""Privacy of errors: a channel's own error must not show the texts of its message, whoever wrote the channel."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ class Notify:
     # Webhook endpoints
 
     async def attempts(self, url: str, *, before: int | None = None, limit: int = 50) -> Sequence[EndpointAttempt]:
-        """What an endpoint was sent and what it answered, newest first."""
+        """Return the attempts at an endpoint with its answers, newest first."""
         _check_url(url)
         return await self._host.store.read(attempts.find, url, before or attempts.NEWEST, min(max(limit, 1), 500))
 

@@ -1,4 +1,4 @@
-"""What the room needs of the settings, in one small value."""
+"""The room's part of the settings, in one small value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be set, its defaults and bounds, and how it is read. Every room's section lives here, one file each.
+"""Settings with their defaults and bounds, and how they are read. Every room's section lives here, one file each.
 
 A leaf: it imports no room, and a room imports only its own section.
 """

@@ -11,7 +11,7 @@ _HOURS = r"^(([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d)?$"
 
 
 class ActionLimits(Section):
-    """What every channel's steps have: how long an attempt may take, how many follow it, how many run at once."""
+    """Limits of a channel's steps: how long an attempt may take, how many follow it, how many run at once."""
 
     timeout_seconds: float = Field(5, gt=0, le=120, description="Longest time for one attempt.")
     retries: int = Field(3, ge=0, le=20, description="Attempts after the first one: after 1, 5, 15 and again 15 s.")

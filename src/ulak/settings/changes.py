@@ -93,7 +93,7 @@ class ListSource(Section):
 
 
 class Announcement(Section):
-    """Who is told how a sync ended."""
+    """The recipients of a sync's outcome."""
 
     url: str = Field(description="Where to post.")
     format: Literal["json", "slack"] = Field("json", description='The whole event, or {"text": …} as Slack takes it.')

@@ -25,7 +25,7 @@ def split_list(value: Any) -> Any:
 
 
 class DeliveryPolicy(Section):
-    """What every channel has: how often a delivery is tried, and how long it waits in between."""
+    """Settings of every channel: how often a delivery is tried, and how long it waits in between."""
 
     max_attempts: int = Field(12, ge=1, le=1000, description="Attempts before a notification is a dead letter.")
     retry_first_seconds: float = Field(5, gt=0, le=86_400, description="Delay after the first failed attempt.")
@@ -58,7 +58,7 @@ class Email(DeliveryPolicy):
 
 
 class Provider(DeliveryPolicy):
-    """What every channel over a provider has."""
+    """Settings of every channel over a provider."""
 
     timeout_seconds: float = Field(15, gt=0, le=600, description="Longest time for one request, connecting included.")
     slots_per_destination: int = Field(100, ge=1, le=1000, description="Requests at once to the provider.")

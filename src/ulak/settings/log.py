@@ -10,7 +10,7 @@ from ulak.settings.section import Section
 
 
 class Log(Section):
-    """What is logged, and how it looks."""
+    """Logging: its level and its form."""
 
     level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least serious level to log.")
     format: Literal["json", "console"] = Field(

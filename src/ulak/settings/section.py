@@ -1,4 +1,4 @@
-"""What every settings section is: frozen, and closed to keys that nobody reads."""
+"""The base of every settings section: frozen, and closed to keys that nobody reads."""
 
 from __future__ import annotations
 

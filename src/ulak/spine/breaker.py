@@ -202,7 +202,7 @@ def hasten(tx: Tx, destination: str, within_millis: int = EVER_MILLIS) -> int:
 
 
 async def hasten_all(store: Store, destination: str, within_millis: int = EVER_MILLIS) -> None:
-    """What was put off there is tried at once, retries as well; what is scheduled keeps its time."""
+    """Try jobs that were put off there at once, retries as well; scheduled ones keep their time."""
     while await store.write(hasten, destination, within_millis) == PAGE:
         pass
 

@@ -1,4 +1,4 @@
-"""What a job is: the states and words of its life, the form in which it is enqueued, and the form a handler sees."""
+"""A job: the states and words of its life, the form in which it is enqueued, and the form a handler sees."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Row(NamedTuple):
 
     @property
     def common(self) -> tuple[str, int, int, int]:
-        """What many jobs have in common: kind, priority, slots and state."""
+        """Return the part that many jobs have in common: kind, priority, slots and state."""
         return self.kind, self.prio, self.slots, self.state
 
 

@@ -1,4 +1,4 @@
-"""What a handler answers. Outcomes are values; an exception is a failed attempt."""
+"""A handler's outcomes. Outcomes are values; an exception is a failed attempt."""
 
 from __future__ import annotations
 

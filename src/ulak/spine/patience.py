@@ -18,7 +18,7 @@ def is_request() -> bool:
 
 
 def bounded_wait(by_policy: float | None) -> float | None:
-    """What a caller waits where its kind's policy says so long; None is without limit."""
+    """Return how long a caller waits where its kind's policy says so long; None is without limit."""
     asked = asked_wait.get()
     if asked is None:
         return by_policy

@@ -21,7 +21,7 @@ Complaints = list[tuple[str, str]]
 
 
 class Misfit(Exception):
-    """What was given is not of the form."""
+    """A payload that is not of the form."""
 
     def __init__(self, complaints: Complaints) -> None:
         super().__init__(complaints)

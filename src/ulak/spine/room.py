@@ -57,7 +57,7 @@ class Room(Generic[S]):
 
 
 class Host(Protocol):
-    """What a room may use. Rooms are made before the store is open: keep the host, and ask it when a verb runs."""
+    """The host of a room. Rooms are made before the store is open: keep the host, and ask it when a verb runs."""
 
     @property
     def settings(self) -> Settings: ...

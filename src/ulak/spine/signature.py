@@ -1,4 +1,4 @@
-"""What a handler must look like: one argument, the job. A mistake is told where the handler is declared."""
+"""The signature of a handler: one argument, the job. A mistake is reported where the handler is declared."""
 
 from __future__ import annotations
 

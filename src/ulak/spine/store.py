@@ -61,7 +61,7 @@ class Verb(Generic[T, R]):
 
 @dataclass
 class AfterCommit:
-    """What a transaction leaves to be done after its commit. It belongs to one attempt of a batch."""
+    """The effects that a transaction leaves for after its commit. They belong to one attempt of a batch."""
 
     events: list[Event] = field(default_factory=list)
     ready: set[tuple[str, int]] = field(default_factory=set)
@@ -148,7 +148,7 @@ class Tx(ABC):
         return 0
 
     def note_next_due(self, due_at: int | None) -> None:
-        """What a look has found to be the first timer that waits; None when there is none."""
+        """Note the first timer that waits, as a look has found it; None when there is none."""
         return
 
     @abstractmethod
@@ -231,7 +231,7 @@ class Tx(ABC):
         return self.free_of(pool) >= number
 
     def free_of(self, pool: str) -> int:
-        """What is free of a pool, this transaction's changes included."""
+        """Return how much is free of a pool, this transaction's changes included."""
         return self.capacity.free(pool) + self.after_commit.free[pool]
 
     def parked_of(self, keys: Sequence[str], enough: int) -> dict[str, int]:
@@ -241,7 +241,7 @@ class Tx(ABC):
 
 
 class CommitListener(Protocol):
-    """Who is told, on the event loop, what a commit has changed."""
+    """A listener that hears, on the event loop, what a commit has changed."""
 
     def committed(self, buffers: AfterCommit, freed: list[str]) -> None: ...
 
@@ -306,5 +306,5 @@ def answers(store: Store) -> bool:
 
 
 def closing_seconds(store: Store, left: float) -> float:
-    """What the end of a stop may take: what is left of its limit; if that is little, some for a store that answers."""
+    """Return how long the end of a stop may take: the rest of its limit, or a little for a store that answers."""
     return max(left, LAST_SECONDS if answers(store) else 0.0)

@@ -1,4 +1,4 @@
-"""What the worker counts and times, cheap enough for the hot path, and how Prometheus reads it. One per Ulak."""
+"""The worker's counts and times, cheap enough for the hot path, and how Prometheus reads them. One per Ulak."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def _lock(target: Connection) -> None:
 
 
 def _check_deserted(target: Connection) -> None:
-    """Who runs already knows nothing of the ids that come. Who is frozen finds itself dead, and registers again."""
+    """Refuse a target that a process works on: it does not know the incoming ids. A frozen one registers again."""
     ((now,),) = target.execute(_CLOCK).fetchall()
     for owner, _, label, _, lease_at in target.execute(sql.list_owners.postgres.encode()).fetchall():
         if lease_at >= now:

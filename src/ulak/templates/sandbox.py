@@ -31,7 +31,7 @@ class Caps:
 
 
 class Budget:
-    """What one rendering may still spend. A step is about one node evaluated.
+    """The budget of one rendering. A step is about one node evaluated.
 
     Its seconds are real ones, whatever a test's clock says: rendering holds up the loop.
     """

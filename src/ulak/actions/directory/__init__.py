@@ -1,1 +1,1 @@
-"""Whom plans reach: profiles, channels, routes, and how they are found and proven."""
+"""The recipients of plans: profiles, channels, routes, and how they are found and proven."""

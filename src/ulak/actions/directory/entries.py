@@ -273,7 +273,7 @@ def _problems_with_profile(tx: Tx, name: str, identifier: int) -> faults.Problem
 
 
 def _merged(known: msgspec.Struct, changes: Any, shape: type[msgspec.Struct]) -> Any:
-    """What is there with the changes laid over it, as a form."""
+    """Return the entry with the changes laid over it, as a form."""
     if not isinstance(changes, dict):
         return changes
     kept = {name: getattr(known, name) for name in shape.__struct_fields__}

@@ -1,4 +1,4 @@
-"""Whom steps are for: enabled routes to active profiles, else the device's own profiles, and their channels."""
+"""The recipients of steps: enabled routes to active profiles, else the device's own profiles, and their channels."""
 
 from __future__ import annotations
 

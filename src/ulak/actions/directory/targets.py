@@ -15,7 +15,7 @@ _PUNCTUATION = re.compile(r"[ ()./-]")
 
 
 def problem_with(channel_type: str, target: str) -> str | None:
-    """What is wrong with a target; None when nothing is."""
+    """Return the problem with a target; None without one."""
     if not target.strip():
         return "must not be blank"
     if len(target) > MAX_TARGET:

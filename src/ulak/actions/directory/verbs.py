@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 class Directory:
-    """Who acts is given as `who`, for the audit chain."""
+    """The directory's verbs. The person who acts is given as `who`, for the audit chain."""
 
     def __init__(self, host: Host, secret: Callable[[], str], changed: Callable[[], None]) -> None:
         self._host = host

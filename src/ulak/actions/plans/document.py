@@ -59,7 +59,7 @@ class PlanForm(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Texts(msgspec.Struct, frozen=True):
-    """What looks at a plan's texts: each raises Invalid for one that can't be used."""
+    """The checks of a plan's texts: each raises Invalid for a text that can't be used."""
 
     text: Check
     condition: Check
@@ -120,7 +120,7 @@ def _of_step(step: StepForm, texts: Texts, prefix: str) -> Problems:
 
 
 def looked_at(text: str, look: Check, name: str) -> Problems:
-    """What is wrong with a text; empty when nothing is."""
+    """Return the problems of a text; empty without any."""
     try:
         look(text)
     except Error as error:

@@ -25,7 +25,7 @@ _PLAIN_TYPES = frozenset({str, int, float})
 
 
 class Words(NamedTuple):
-    """What a step says."""
+    """The texts of a step."""
 
     subject: str | None
     body: str

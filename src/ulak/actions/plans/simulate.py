@@ -24,7 +24,7 @@ class StepWords:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What a plan would meet: whom each step is for, and what each channel had in this hour."""
+    """The surroundings of a plan: each step's recipients, and how much each channel had in this hour."""
 
     resolutions: dict[int, Resolution]
     critical: bool

@@ -25,7 +25,7 @@ Planned = tuple[PlanHead, ActionPlan]
 
 
 class Plans:
-    """Who acts is given as `who`, for the audit chain."""
+    """The verbs of plans. The person who acts is given as `who`, for the audit chain."""
 
     def __init__(self, host: Host, section: ActionsSection, known: PlanBook, renderer: Renderer) -> None:
         self._host = host

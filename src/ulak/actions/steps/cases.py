@@ -1,4 +1,4 @@
-"""What a step's job needs to know, read for all jobs that start together in a few statements."""
+"""Everything that a step's job needs to know, read for all jobs that start together in a few statements."""
 
 from __future__ import annotations
 

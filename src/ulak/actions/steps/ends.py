@@ -72,7 +72,7 @@ class StepEnd:
 
 @dataclass(slots=True)
 class Batch:
-    """What one commit changes: collected step by step, written together."""
+    """The changes of one commit: collected step by step, written together."""
 
     runs: dict[int, ActionRun]
     steps: Steps

@@ -1,4 +1,4 @@
-"""What a channel raised, as a failure of its step: code, whether to try again, whether it may have arrived."""
+"""A channel's exception as a failure of its step: code, whether to try again, whether it may have arrived."""
 
 from __future__ import annotations
 

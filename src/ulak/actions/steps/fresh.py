@@ -1,4 +1,4 @@
-"""What this process has just committed about a step, for the job that it is about to run: a read less for each.
+"""Steps that this process has just committed, for the jobs that it is about to run: a read less for each.
 
 Only a step whose target was resolved in that commit is remembered. A change of the directory forgets all, and a run
 that is stopped is forgotten; where other processes change them too, a moment does.

@@ -1,4 +1,4 @@
-"""What a step's texts are filled in with: the run's variables, what somebody mended, and the link to acknowledge by."""
+"""The variables of a step's texts: the run's own, those that were mended, and the link to acknowledge by."""
 
 from __future__ import annotations
 

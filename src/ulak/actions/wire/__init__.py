@@ -1,1 +1,1 @@
-"""What comes in and goes out: requests, events, their schemas, and what the topics get."""
+"""The room's wire: requests, events, their schemas, and the messages of the topics."""

@@ -45,7 +45,7 @@ Instant = Annotated[str, Meta(description="UTC, with a Z.", pattern=_INSTANT)]
 
 
 class Closed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What we write has exactly the document's fields."""
+    """A form that has exactly the document's fields, as everything that we write."""
 
 
 class EventMeta(Closed, frozen=True):
@@ -216,5 +216,5 @@ def context_of(run: ActionRun) -> EventContext:
 
 
 def message(topic: str, key: str | None, value: Any, trace: str | None = None) -> dict[str, Any]:
-    """What the event log keeps, and a relay produces: topic, key, value, and the trace if there is one."""
+    """Return the message that the event log keeps and a relay produces: topic, key, value, and the trace if any."""
     return {"topic": topic, "key": key, "value": value} | ({} if trace is None else {"trace": trace})

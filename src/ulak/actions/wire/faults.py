@@ -19,7 +19,7 @@ def refusal(what: str, problems: Problems) -> Invalid:
 
 
 def of_document(document: Any, shape: type[msgspec.Struct], prefix: str = "") -> Problems:
-    """What is wrong with a JSON object that should be this type; empty when nothing is."""
+    """Return the faults of a JSON object that should be this type; empty without any."""
     if not isinstance(document, dict):
         return [(prefix.rstrip("."), "must be a JSON object")]
     fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}
@@ -38,7 +38,7 @@ def of_document(document: Any, shape: type[msgspec.Struct], prefix: str = "") ->
 
 
 def _of_missing(wanted: Any, prefix: str) -> Problems:
-    """What was to be inside an object that is not there."""
+    """Return the faults of an object that is not there: the fields it should have."""
     inner = _struct_in(wanted)
     return [] if inner is None else of_document({}, inner, prefix)
 

@@ -1,4 +1,4 @@
-"""What the topics get, read from the event log in commit order, whatever bus there is."""
+"""The messages of the topics, read from the event log in commit order, whatever bus there is."""
 
 from __future__ import annotations
 

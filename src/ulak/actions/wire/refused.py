@@ -1,4 +1,4 @@
-"""What a bus brought and could not be run: told on the topics, since nobody waits for an answer."""
+"""Requests of a bus that could not be run: reported on the topics, since nobody waits for an answer."""
 
 from __future__ import annotations
 

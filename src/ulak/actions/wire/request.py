@@ -94,7 +94,7 @@ def encode_variables(variables: dict[str, Any] | None, what: str, field: str) ->
 
 
 def salvaged(given: bytes | dict[str, Any]) -> dict[str, Any]:
-    """What a refused request still tells of itself, for the event that says so."""
+    """Return the fields that can still be read of a refused request, for the event that reports it."""
     try:
         document = given if isinstance(given, dict) else codec.decode(given)
     except (msgspec.MsgspecError, ValueError, RecursionError):

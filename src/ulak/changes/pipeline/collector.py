@@ -1,4 +1,4 @@
-"""What an engine's process is asked to run. It imports nothing but this: a process loads what its steps need."""
+"""The steps that an engine's process runs. It imports nothing but this: a process loads what its steps need."""
 
 from __future__ import annotations
 

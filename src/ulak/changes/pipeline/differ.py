@@ -45,7 +45,7 @@ class Delta(NamedTuple):
 
 @dataclass(slots=True)
 class FeedDelta:
-    """What a feed's delta comes to; `paths` have the changes in the order of their keys."""
+    """The sums of a feed's delta; `paths` have the changes in the order of their keys."""
 
     paths: tuple[str, ...] = ()
     added: int = 0

@@ -1,4 +1,4 @@
-"""What was read last time: a sorted array of keyed hashes of raw blocks, and the key behind each. Only a cache.
+"""The last reading: a sorted array of keyed hashes of raw blocks, and the key behind each. Only a cache.
 
 A known block is not parsed again, since these very bytes were. A cache is bound to the sync whose list it describes.
 """
@@ -146,7 +146,7 @@ class _CacheWriter:
         self.count += 1
 
     def copy(self, known: Fingerprints, start: int, stop: int, begin: int, end: int) -> None:
-        """What is known from one place up to another, whose keys lie between two more."""
+        """Copy the known blocks from one place up to another, whose keys lie between two more."""
         self._marks.write(known.marks[start:stop].cast("B"))
         self._lengths.write(known.lengths[start:stop].cast("B"))
         self._keys.writelines(known.keys(begin, end))

@@ -22,7 +22,7 @@ _ENDINGS = {"csv": ".csv", "jsonl": ".jsonl"}
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is to be read, and into which folder."""
+    """An order to read a list into a folder."""
 
     source: Source
     role: str

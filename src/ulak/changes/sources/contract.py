@@ -1,4 +1,4 @@
-"""What every source must keep, so that a plug-in can be tried before it is used."""
+"""The contract of sources, with which a plug-in can be tried before it is used."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def bare_block(block: bytes, record: str) -> bytes:
 
 
 def _head(stream: BinaryIO, begin: re.Pattern[bytes]) -> tuple[bytes, bytes | None]:
-    """What stands before the first record, and the rest of what was read; None when no record comes."""
+    """Return the text before the first record, and the rest of the reading; None when no record comes."""
     head = b""
     while chunk := stream.read(CHUNK_BYTES):
         head += chunk

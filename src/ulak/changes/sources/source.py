@@ -19,7 +19,7 @@ class BadRecord(Error):
 
 @dataclass(frozen=True, slots=True)
 class FeedForm:
-    """What a feed publishes. `document` is its name in archives, `number` its document type in the seed's tables."""
+    """The form of a feed. `document` is its name in archives, `number` its document type in the seed's tables."""
 
     name: str
     fields: tuple[str, ...]

@@ -37,7 +37,7 @@ SMALL_BYTES = 65_536
 
 @dataclass(slots=True)
 class Facts:
-    """What was seen on the way, for metrics."""
+    """Figures that were seen on the way, for metrics."""
 
     records: dict[str, int] = field(default_factory=dict)
     bytes: dict[str, int] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Comparer:
         return Binding(epochs, sync, f"{self._source.version} {self._section.compare}")
 
     def _caches(self) -> dict[str, str]:
-        """What every role has, or nothing: a list is read whole or as a difference."""
+        """Return the caches that every role has, or none: a list is read whole or as a difference."""
         found: dict[str, str] = {}
         for role in self._source.roles:
             path = self._shop.cache(role, self._last.sync)

@@ -18,7 +18,7 @@ from ulak.changes.syncing.workshop import Workshop
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is asked of a sync: files that a person named, or a list that was held back, up to a ceiling."""
+    """The order of a sync: files that a person named, or a list that was held back, up to a ceiling."""
 
     sync: int
     registry: str

@@ -39,7 +39,7 @@ sql = Queries("ulak.changes")
 
 @dataclass(frozen=True, slots=True)
 class FeedChange:
-    """What a sync has written above the head of a feed, and what the feed is with it."""
+    """The rows that a sync has written above the head of a feed, and the feed's state with them."""
 
     added: int = 0
     modified: int = 0

@@ -217,7 +217,7 @@ def _change(feed: Feed, delta: FeedDelta, *, withheld: bool) -> FeedChange:
 def _preview(
     deltas: Mapping[str, FeedDelta], only: int | None, guards: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What is held back: numbers of each feed, its guards, and the first of the changes with what they would be."""
+    """Return a preview of a list that is held back: numbers of each feed, its guards, and the first of the changes."""
     return {
         name: {
             "added": 0 if only else delta.added,

@@ -154,7 +154,7 @@ async def messages(
     after: After = None,
     limit: Limit = 100,
 ) -> Shown:
-    """What the topics get, in commit order."""
+    """Print the messages of the topics, in commit order."""
     page = await desk.ask("GET", "/api/actions/messages", {"topic": topic, "after": after, "limit": limit})
     return page, lines(*(f"{one['seq']}  {one['topic']}  {_text(one['value'])}" for one in page["messages"]))
 

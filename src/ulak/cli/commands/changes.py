@@ -204,7 +204,7 @@ async def show(desk: Desk, registry: Registry, sync_id: SyncId) -> Shown:
 
 @asks(changes)
 async def preview(desk: Desk, registry: Registry, sync_id: SyncId) -> Shown:
-    """What a sync has held back: its numbers, and the first of the changes."""
+    """Preview a list that a sync has held back: its numbers, and the first of the changes."""
     found = await desk.ask("GET", f"/api/changes/{segment(registry)}/syncs/{segment(sync_id)}/preview")
     rows = [{"feed": name, **one} for name, feed in found["feeds"].items() for one in feed["changes"]]
     return found, table(rows, "feed", "identifier", "changeType")

@@ -42,7 +42,7 @@ def check(config: ConfigFile = None, assignments: Assignments = None) -> None:
 
 
 def _check_address(loaded: LoadedSettings) -> None:
-    """Whoever opens the store refuses an address that the driver can't read; here it is refused with its origin."""
+    """Refuse an address that the driver can't read, with its origin; opening the store would refuse it without."""
     if not loaded.settings.store.startswith(("postgresql://", "postgres://")):
         return
     from ulak.stores.postgres.address import read_address  # the driver takes a while to load

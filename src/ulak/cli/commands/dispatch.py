@@ -165,7 +165,7 @@ def simulate(
     config: ConfigFile = None,
     assignments: Assignments = None,
 ) -> None:
-    """What each policy would do: by the room's own decisions on a virtual clock. Nothing is stored."""
+    """Simulate policies by the room's own decisions on a virtual clock. Nothing is stored."""
     from ulak.cli import dispatch_simulation
 
     town = asyncio.run(dispatch_simulation.recorded(load_settings(config, assignments).settings)) if recorded else None

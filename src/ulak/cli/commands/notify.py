@@ -199,7 +199,7 @@ async def public_key(desk: Desk) -> Shown:
 
 @asks(endpoints)
 async def attempts(desk: Desk, url: Url, limit: Annotated[int, typer.Option(min=1, max=500)] = 50) -> Shown:
-    """What an endpoint was sent and what it answered, newest first."""
+    """List the attempts at an endpoint with its answers, newest first."""
     found = await desk.ask("GET", "/api/webhook-endpoints/attempts", {"url": url, "limit": limit})
     return found, table(
         found["items"],

@@ -1,4 +1,4 @@
-"""What a process of ours has used, as Linux tells it; elsewhere nothing is known."""
+"""The usage of a process of ours, as Linux reports it; elsewhere nothing is known."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ ANSWERS = {"offered": "asked", "rejected": "refused", "expired": "silent", "with
 
 
 def _answers(task: dict[str, Any], found: Found) -> dict[str, str]:
-    """What became of each who stood in line, by the task's own timeline."""
+    """Return the fate of everyone who stood in line, by the task's own timeline."""
     steps = (found.of(_detail_source(found)) or {}).get("timeline") or []
     waiting = task.get("taskCandidates") or []
     line = dict.fromkeys(waiting, "then") | dict.fromkeys(waiting[:1], "next")

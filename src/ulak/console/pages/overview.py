@@ -25,7 +25,7 @@ def held_snapshots(found: Found) -> list[tuple[str, dict[str, Any]]]:
 
 
 def asks(found: Found) -> list[dict[str, Any]]:
-    """What needs a person: with a sentence, a reason and where to decide."""
+    """Return the things that need a person: each with a sentence, a reason and where to decide."""
     say, totals = found.say, (found.of(OVERVIEW) or {}).get("totals", {})
     held, dead = totals.get("held", 0), totals.get("dead", 0) - totals.get("held", 0)
     waiting = []

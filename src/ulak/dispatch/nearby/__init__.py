@@ -1,1 +1,1 @@
-"""Who is near: distances, cells and boxes on the globe, and the search over helpers."""
+"""Nearness: distances, cells and boxes on the globe, and the search over helpers."""

@@ -1,4 +1,4 @@
-"""Who may be asked, and in which order: the one rule that searches, offers and simulations share."""
+"""Eligible helpers, and their order: the one rule that searches, offers and simulations share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def obstacle(helper: Helper, skills: Collection[str], asked: Collection[int], no
 
 
 def load_of(helper: Helper, month: int, policy: Policy) -> int:
-    """What a helper has had this month: completions and, by the repaired rule, offers that it let expire."""
+    """Return a helper's load of this month: completions and, by the repaired rule, offers that it let expire."""
     return helper.completed + policy.expiry_weight * helper.expired if helper.month == month else 0
 
 

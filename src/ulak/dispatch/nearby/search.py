@@ -1,4 +1,4 @@
-"""Who is near a task, ranked: one read beside the writer, in the circle's ranges of cells, by the exact distance."""
+"""Helpers near a task, ranked: one read beside the writer, in the circle's ranges of cells, by exact distance."""
 
 from __future__ import annotations
 

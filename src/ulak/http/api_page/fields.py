@@ -59,7 +59,7 @@ class Fields:
         return f"{kind} ({schema['format']})" if "format" in schema else str(kind)
 
     def note(self, schema: Schema) -> str:
-        """What the description says, the bounds, and the default."""
+        """Return a field's description, bounds and default."""
         said = [self.resolve(schema).get("description", "")] if "$ref" not in schema else []
         for part in (schema, *schema.get("anyOf", ())):
             said += [text.format(_plain(part[name])) for name, text in _BOUNDS.items() if name in part]
@@ -68,7 +68,7 @@ class Fields:
         return "; ".join(part.rstrip(".") if len(said) > 1 else part for part in said if part)
 
     def resolve(self, schema: Schema) -> Schema:
-        """What a reference names, with what is said beside it."""
+        """Return the schema that a reference names, with the words that stand beside it."""
         if "$ref" not in schema:
             return schema
         beside = {name: value for name, value in schema.items() if name != "$ref"}

@@ -144,7 +144,7 @@ def _runs(ulak: Ulak) -> APIRouter:
 
     @router.post("/{identifier}/cancel", summary="Stop a run")
     async def cancel(caller: May, identifier: RunId) -> RunOut:
-        """What waits is taken back; a send that is under way ends by itself."""
+        """Cancel a run. Steps that wait are taken back; a send that is under way ends by itself."""
         return RunOut(**await ulak.actions.cancel(identifier, who=caller.name))
 
     @router.post("/{identifier}/acknowledge", summary="Say that somebody has seen it; stops what is still to come")

@@ -1,4 +1,4 @@
-"""What the actions routes take and return, as the OpenAPI shows it. The wire keeps the document's snake_case."""
+"""Bodies of the actions routes, as the OpenAPI shows them. The wire keeps the document's snake_case."""
 
 from __future__ import annotations
 
@@ -321,5 +321,5 @@ def _dated(row: msgspec.Struct) -> dict[str, Any]:
 
 
 def following(items: list[Any], limit: int, name: str = "id") -> str | None:
-    """What continues a list that goes up by id."""
+    """Return the cursor that continues a list that goes up by id."""
     return str(getattr(items[-1], name)) if len(items) == limit else None

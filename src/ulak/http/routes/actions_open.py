@@ -1,4 +1,4 @@
-"""What no key opens but a signature: the page behind a message's link, and what providers say of messages."""
+"""Routes that a signature opens and no key: the page behind a message's link, and receipts of providers."""
 
 from __future__ import annotations
 

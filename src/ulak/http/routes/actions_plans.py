@@ -110,7 +110,7 @@ def simulate_router(ulak: Ulak) -> APIRouter:
 
     @router.post("", summary="Walk through a plan on a virtual clock")
     async def simulate(_: May, body: SimulationIn) -> Timeline:
-        """What would be sent to whom and when, and why. Nothing is sent or kept."""
+        """Simulate a plan: its messages, their recipients and times, with reasons. Nothing is sent or kept."""
         found = await ulak.actions.plans.simulate(
             body.action_plan_id, body.variables, device_id=body.device_id, at=body.at
         )

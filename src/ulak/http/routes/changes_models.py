@@ -1,4 +1,4 @@
-"""What the changes room's routes take, and what wraps each of its answers: their headers, and the form of a 410."""
+"""Bodies of the changes room's routes, and the wrapping of its answers: their headers, and the form of a 410."""
 
 from __future__ import annotations
 

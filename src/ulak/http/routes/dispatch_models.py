@@ -1,4 +1,4 @@
-"""What the dispatch routes answer, as the OpenAPI shows it."""
+"""Answers of the dispatch routes, as the OpenAPI shows them."""
 
 from __future__ import annotations
 

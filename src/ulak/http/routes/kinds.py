@@ -46,7 +46,7 @@ class KindPage(View):
 
 
 class KindChange(View):
-    """What is left out stays; a `concurrency` of null is the handler's own again."""
+    """A change of a kind: a field left out stays; a `concurrency` of null is the handler's own again."""
 
     paused: bool = False
     concurrency: Annotated[int | None, Field(ge=1, le=MAX_CONCURRENCY)] = None

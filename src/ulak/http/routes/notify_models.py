@@ -1,4 +1,4 @@
-"""What the notify routes answer, as the OpenAPI shows it."""
+"""Answers of the notify routes, as the OpenAPI shows them."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class PublicKey(Wire):
 
 
 def notification_out(view: NotificationView, *, reveal: bool) -> NotificationOut:
-    """Who gets it and what it says are masked, unless the caller may see them."""
+    """Return a notification as the wire shows it; recipient and texts are masked, unless the caller may see them."""
     subject = view.subject
     return NotificationOut(
         id=view.id,
@@ -197,7 +197,7 @@ def _masked_detail(detail: Any) -> Any:
 
 
 def _step(entry: Entry, *, reveal: bool) -> Step:
-    """What a provider said is masked."""
+    """Return a step of the timeline; the provider's words are masked."""
     return Step(at=entry.at, what=entry.word, attempt=entry.attempt, detail=detail_view(entry.detail, reveal=reveal))
 
 

@@ -1,4 +1,4 @@
-"""What the wire shows: camelCase names, ids as strings, instants as text, payloads masked unless they may be seen."""
+"""Forms of the wire: camelCase names, ids as strings, instants as text, payloads masked unless they may be seen."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class AttemptRunner:
         return Snooze(breaker.pause_seconds(now), f"the breaker of its destination is {breaker.state}", holds=True)
 
     def late(self, running: Attempt, now: float) -> Outcome | None:
-        """What becomes of an attempt that takes longer than its kind allows; None for any other."""
+        """Return the outcome of an attempt that takes longer than its kind allows; None for any other."""
         lease, handler = running.lease, running.handler
         if running.started is None or running.verdict is not None or now - running.started <= handler.timeout_seconds:
             return None

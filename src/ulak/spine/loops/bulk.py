@@ -52,7 +52,7 @@ async def write_in_slices(
 
 
 def _timed(unit: Callable[[Tx, Sequence[T]], R], part: Sequence[T]) -> Callable[[Tx], tuple[R, float]]:
-    """What the store needs for a slice, without its wait in the queue."""
+    """Return how long the store needs for a slice, without its wait in the queue."""
 
     def run(tx: Tx) -> tuple[R, float]:
         began = SystemClock.monotonic()

@@ -1,4 +1,4 @@
-"""What a handler returns or raises, as an outcome. One classifier for all failures."""
+"""A handler's answer or exception as an outcome. One classifier for all failures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CODE = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 
 
 def answered(returned: object) -> Outcome:
-    """What a handler returned, as an outcome: None and plain results are Done."""
+    """Return a handler's answer as an outcome: None and plain results are Done."""
     outcome = returned if isinstance(returned, _OUTCOMES) else Done(returned)
     if isinstance(outcome, Done | Dead) and not _is_then(outcome.then):
         raise Permanent(f"the handler answered {outcome!r:.200}; `then` is a plain function(tx, items) and an item")
@@ -110,7 +110,7 @@ def _beginning(text: str) -> str:
 
 
 def _storable(text: str) -> str:
-    """What every database takes: no lone surrogates (undecodable file names), no NUL."""
+    """Return a text that every database takes: no lone surrogates (undecodable file names), no NUL."""
     return text.encode(errors="backslashreplace").decode().replace("\x00", "\\x00")
 
 

@@ -125,7 +125,7 @@ class Gate:
     async def _admit(
         self, row: Row, verb: Verb[T, R | Full], item: T, number: int, timeout_seconds: float | None
     ) -> R | Full:
-        """What the verb answers; Full, and why, when the time is over."""
+        """Return the verb's answer; Full, and why, when the time is over."""
         ends_at = None if timeout_seconds is None else self._clock.monotonic() + timeout_seconds
         waiter = Waiter(next(self._tickets), number)
         line = self._line_ahead(row)
@@ -274,7 +274,7 @@ def _is_of_key(name: str) -> bool:
 
 
 def _lacking_at(line: str, row: Row, number: int) -> Full:
-    """What one lacks who never came to the head of a line."""
+    """Return the verdict on a caller that never came to the head of a line."""
     key = row.key if row.key is not None and line == line_of(row.key) else None
     return Full(row.kind, number, live=line != row.kind, key=key)
 

@@ -1,4 +1,4 @@
-"""What was claimed ahead of its time: held here and started when the clock says so, a moment later but never before."""
+"""Jobs that were claimed ahead of their time: held here and started when due, a moment later but never before."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _due_at = attrgetter("lease.due_at")
 
 
 def _was_deferred(lease: Lease) -> bool:
-    """What never was deferred is not held: the clock that dated it, another process's, may be ahead of this one."""
+    """Return whether a job was deferred. Others are not held: another process's clock may be ahead of this one."""
     return lease.due_at > lease.accepted_at
 
 
@@ -72,11 +72,11 @@ class HeldJobs:
             self._start(due)
 
     def held(self) -> list[Attempt]:
-        """What is held, without what was cancelled meanwhile."""
+        """Return the attempts that are held, without those that were cancelled meanwhile."""
         return [one for *_, one in self._held if one.outcome is None]
 
     def expect(self, look: Look, spare: HoldBudget) -> None:
-        """What a look has made ready takes capacity here before it is claimed: another look must not give it away."""
+        """Set capacity aside for jobs that a look has made ready, until they are claimed: another must not use it."""
         self._expected |= {identifier: (due_at, spare.needs[kind]) for identifier, due_at, kind in look.soon}
 
     def spare(self, demand: Demand) -> HoldBudget:
@@ -88,7 +88,7 @@ class HeldJobs:
         return budget_of(demand, held, (sorts for _, sorts in self._expected.values()))
 
     def take_back(self) -> list[Attempt]:
-        """What has not been started."""
+        """Return the attempts that have not been started, and forget them."""
         left = [one for *_, one in sorted(self._held)]
         self._held.clear()
         self._changed.set()

@@ -13,7 +13,7 @@ LEVELS = tuple(int(level) for level in Priority)
 
 
 class WorkHints:
-    """What a worker knows without asking the store. It may say too much, never too little."""
+    """A worker's knowledge without asking the store. It may say too much, never too little."""
 
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = handlers
@@ -43,7 +43,7 @@ class WorkHints:
         self._newer.clear()
 
     def note(self, claimed: Claimed, now: float) -> None:
-        """What a claim found: levels that were empty, and kinds that have spent their rate."""
+        """Note a claim's finds: levels that were empty, and kinds that have spent their rate."""
         self._hot.difference_update(level for level in claimed.dry if level not in self._newer)
         for kind, seconds in claimed.rate_wait_seconds.items():
             self._resting[kind] = now + seconds

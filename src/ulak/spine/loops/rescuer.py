@@ -27,7 +27,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """What a heartbeat finds: owners that are gone but hold work, and own jobs that somebody has cancelled.
+    """The finds of a heartbeat: owners that are gone but hold work, and own jobs that somebody has cancelled.
 
     `lease_at` is until when it has renewed the own lease; None when that is lost, or when nobody shares the store.
     """

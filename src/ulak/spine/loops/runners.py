@@ -38,7 +38,7 @@ class Runners(Generic[T]):
         self._pump()
 
     def take_back(self) -> list[T]:
-        """What has not been started."""
+        """Return the items that have not been started, and forget them."""
         left = list(self._waiting)
         self._waiting.clear()
         return left

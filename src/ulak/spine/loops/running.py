@@ -1,4 +1,4 @@
-"""What is under way in this process, and how much more it may take."""
+"""Attempts under way in this process, and how much more it may take."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Attempt(msgspec.Struct, eq=False):
 
 
 class RunningJobs:
-    """What runs in this process, and how much more it may take."""
+    """The attempts that run in this process, and how much more it may take."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class RunningJobs:
         running.lingers = False
 
     def demand(self, owner: int, levels: Mapping[str, tuple[int, ...]]) -> Demand | None:
-        """What to ask the store for, of the kinds and levels where there may be work; None without capacity."""
+        """Return the demand for the kinds and levels where there may be work; None without capacity."""
         if self.free <= 0:
             return None
         wants = tuple(
@@ -115,7 +115,7 @@ class RunningJobs:
         return Demand(owner, wants, self.free, self._free_lanes()) if wants else None
 
     def demand_of_any(self, owner: int, resting: Collection[str]) -> Demand | None:
-        """What to ask the store for, whatever may become ready; None without capacity.
+        """Return the demand for whatever may become ready; None without capacity.
 
         It is asked for once a commit, so a kind of which nothing runs has its want kept: made anew for 29 kinds, they
         took 8 % of a job's CPU in `end_to_end`.
@@ -131,7 +131,7 @@ class RunningJobs:
         return Demand(owner, fit, self.free, lanes) if fit else None
 
     def _wants_of_idle(self) -> dict[str, Want]:
-        """What each kind may run while nothing of it does, as it is steered now."""
+        """Return the want of each kind as if nothing of it ran, as it is steered now."""
         if self._wants_made_for != (len(self._handlers), self._steering.changes):
             self._wants_made_for = (len(self._handlers), self._steering.changes)
             limits = [(handler, self._steering.limit(handler)) for handler in self._handlers]

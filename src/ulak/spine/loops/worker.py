@@ -184,7 +184,7 @@ class Worker:
         return StopReport(finished, self._released, cancelled, unfinished, self._clock.monotonic() - began)
 
     def _hand_back(self, waiting: list[Attempt]) -> None:
-        """What was claimed and has not started goes back uncharged."""
+        """Give attempts that have not started back, uncharged."""
         left = [running for running in waiting if running.outcome is None]
         self._released += len(left)
         for running in left:

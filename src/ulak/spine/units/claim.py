@@ -49,7 +49,7 @@ class Demand(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Claimed:
-    """What was taken, the levels that were found to be empty, and how many were too old to run."""
+    """The leases of a claim, the levels that it found to be empty, and how many jobs were too old to run."""
 
     leases: list[Lease] = field(default_factory=list)
     dry: list[tuple[str, int]] = field(default_factory=list)

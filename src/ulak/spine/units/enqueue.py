@@ -41,13 +41,13 @@ class Full:
 
     @property
     def line(self) -> str:
-        """Who waits for the same."""
+        """Return the line in which callers wait for the same."""
         if self.key is not None:
             return line_of(self.key)
         return live_pool(self.kind) if self.live else self.kind
 
     def refusal(self, capacity: Capacity, retry_after_seconds: float | None = None) -> Refused:
-        """What a caller is told who does not wait, or has waited long enough."""
+        """Return the error for a caller that does not wait, or has waited long enough."""
         if self.key is not None:
             why = f"{self.key} has its share of {self.kind} jobs waiting already, and others are accepted"
         elif self.live:
@@ -164,7 +164,7 @@ def _told_apart(
 
 @dataclass(slots=True)
 class CapacityNeed:
-    """What jobs of one kind need: how many are active and how many parked, and of these how many by key."""
+    """The need of jobs of one kind: how many are active and how many parked, and of these how many by key."""
 
     active: int = 0
     parked: int = 0

@@ -1,4 +1,4 @@
-"""What is too old ends although nobody claims it: its kind has no handler here, or it waits for a later time.
+"""Expiry of jobs that nobody claims: their kind has no handler here, or they wait for a later time.
 
 A claim drops what it finds too old by itself; this look is for the jobs that no claim comes to.
 """

@@ -40,7 +40,7 @@ class Leased(NamedTuple):
 
 
 def detail_of(one: Settlement) -> str | None:
-    """What an end leaves in the history beside its word: a result or a reason."""
+    """Return the detail that an end leaves in the history beside its word: a result or a reason."""
     if isinstance(one.outcome, Cancel):
         return codec.encode_text({"reason": one.outcome.reason})
     result = one.outcome.result if isinstance(one.outcome, Done) else None
@@ -84,7 +84,7 @@ def _depart(tx: Tx, word: JobEvent, rows: Sequence[Leased], outcomes: Mapping[in
 def announce(
     tx: Tx, word: JobEvent, rows: Sequence[Leased], outcomes: Mapping[int, str | None], payloads: dict[int, bytes]
 ) -> None:
-    """What a departure means to others: events, counts, capacity, the freed slot, the continuation."""
+    """Apply a departure's effects on others: events, counts, capacity, the freed slot, the continuation."""
     unpark_leaving(tx, rows)
     note_departure(tx, word, rows)
     freed = [(row.key, row.slot) for row in rows if row.key is not None and row.slot is not None]

@@ -1,4 +1,4 @@
-"""What becomes of work whose process died: it had started, so it is uncertain, and runs apart until it is cleared."""
+"""Rescue of work whose process died: it had started, so it is uncertain, and runs apart until it is cleared."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Due(NamedTuple):
 
     @property
     def state_when_ready(self) -> int:
-        """What crashed before comes back as a suspect, whatever it waited for."""
+        """Return the state of a job that becomes ready: a suspect if it crashed before, whatever it waited for."""
         return SUSPECT if self.crashes else READY
 
 

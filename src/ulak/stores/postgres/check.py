@@ -1,4 +1,4 @@
-"""What a server, a database and a role must be like for Ulak: asked at every start, refused with what mends it."""
+"""Demands on the server, the database and the role: checked at every start, refused with what mends them."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Credits(Capacity):
         return min(MAX_IN_A_BLOCK, max(1, self.bound(pool) // 8))
 
     def free(self, pool: str) -> int:
-        """What is held here; where nothing is, a block, unless the database has less to give.
+        """Return the credit that is held here; without any, a block, unless the database has less to give.
 
         Where owed work has taken more than was held, nothing: the database had no more, or it would be paid.
         """
@@ -64,7 +64,7 @@ class Credits(Capacity):
         self.lines.move(change)
 
     def free_elsewhere(self, pool: str) -> int | None:
-        """What the database had to give, if that was asked lately."""
+        """Return how much the database had to give, if that was asked lately."""
         asked_at, number = self._elsewhere.get(pool, (-math.inf, 0))
         return number if self._clock.monotonic() - asked_at < self.lines.ask_seconds else None
 
@@ -103,7 +103,7 @@ class Credits(Capacity):
         return list(given)
 
     def wish(self, pool: str, change: int, *, admits: bool) -> int:
-        """What a commit that changes the capacity by so much should take (positive) or give back (negative) on its way.
+        """Return how much a commit that changes the capacity by so much should take (positive) or give back (negative).
 
         One that does not admit gives back only what it brings: what is held may be spent by the other in this moment.
         """
@@ -126,11 +126,11 @@ class Credits(Capacity):
         }
 
     def debts(self) -> dict[str, int]:
-        """What owed work has taken beyond what was held."""
+        """Return how much owed work has taken beyond the credit that was held."""
         return {pool: -number for pool, number in list(self.available.items()) if number < 0}
 
     def forget(self) -> None:
-        """What was held is void: this process was taken for dead, and its credit was given to others."""
+        """Drop all credit: this process was taken for dead, and its credit was given to others."""
         with self._lock:
             self.available.clear()
         self._left.clear()

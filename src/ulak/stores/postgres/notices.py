@@ -114,7 +114,7 @@ class News:
 
 
 def _topics(buffers: AfterCommit, free: list[str], events: bool) -> set[Hashable]:
-    """What a commit has news of."""
+    """Return the topics on which a commit has news."""
     marks = {
         "due_at": buffers.due_at is not None,
         "cancelled": bool(buffers.cancelled),

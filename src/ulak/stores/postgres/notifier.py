@@ -56,7 +56,7 @@ class Notifier:
             self._wake()
 
     def _wake(self) -> None:
-        """What is told before the start is found at the start."""
+        """Wake the thread. Notices from before its start are found at the start."""
         with self._piping:
             if self._pipe is not None:
                 os.write(self._pipe[1], b"!")
@@ -129,7 +129,7 @@ class Notifier:
         connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
 
     def _read_facts(self, connection: Connection) -> None:
-        """Who says hello while this is read is not counted in it yet."""
+        """Read the store's figures. A process that says hello meanwhile is not counted yet."""
         self._greeted = False
         row: tuple[Any, ...] = connection.execute(sql.read_facts.postgres.encode()).fetchall()[0]
         self.facts = dict(zip(("dead_tuples", "oldest_xmin_age", "events_unnumbered", "owners"), row, strict=True))

@@ -1,4 +1,4 @@
-"""Who this process is among those that share the database: its owner row, its node number, its ids."""
+"""This process among those that share the database: its owner row, its node number, its ids."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Reader:
         return ended
 
     def _read(self, work: Callable[[Tx], R], wire: list[Connection]) -> R:
-        """What only reads may be tried again: on a new connection, if the old one was lost since the last time."""
+        """Run a read, and try it again on a new connection if the old one was lost since the last time."""
         try:
             known: Connection | None = getattr(self._own, "connection", None)
             if known is not None:

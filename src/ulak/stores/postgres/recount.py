@@ -13,7 +13,7 @@ sql = Queries(__package__)
 
 
 def recount(connection: Connection) -> None:
-    """What is free is the bound without its jobs and without what living owners hold.
+    """Count anew how much is free: the bound without its jobs and without the credit of living owners.
 
     In a transaction of its own: one that admits as well would count jobs whose credit is only written at its commit,
     and keep everybody waiting who wants capacity, because every live job is looked at.

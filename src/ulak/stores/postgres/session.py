@@ -175,7 +175,7 @@ class PostgresSession:
         raise BatchFailed(error) from error
 
     def _conclude(self, tx: PostgresTx) -> None:
-        """What memory holds follows the commit at once, before this thread begins the next batch."""
+        """Apply a commit to memory at once, before this thread begins the next batch."""
         self._credits.apply(tx.after_commit.free)
         self._credits.move(tx.after_commit.parked)
         self._credits.take(tx.lent)

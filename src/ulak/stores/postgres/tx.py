@@ -47,7 +47,7 @@ def _effect(statement: str) -> Effect:
 
 @cache
 def _columns(query: Query) -> tuple[str, ...]:
-    """What a row's values are called: by SQLite's text, where each stands once, or by ours where there is none."""
+    """Return the names of a row's values: by SQLite's text, where each stands once, or by ours where there is none."""
     names = tuple(PARAMETER.findall(query.sqlite))
     return names if set(names) == set(query.postgres_parameters) else query.postgres_parameters
 
@@ -62,7 +62,7 @@ def _packed(statement: str, parameters: dict[str, Any]) -> tuple[bytes, dict[str
 
 
 def _insertion(rows: Sequence[Row]) -> tuple[Query, dict[str, Any]]:
-    """What many rows share is bound once, where they share it."""
+    """Return the statement for these rows: columns that all of them share are bound once."""
     common = rows[0].common
     if not all(row.is_usual and row.common == common for row in rows):
         return sql.insert_jobs, _by_column(sql.insert_jobs, rows)
@@ -211,7 +211,7 @@ class PostgresTx(Tx):
         return set(self.rows(sql.find_levels, kinds=kinds, prios=prios, floors=floors))
 
     def _lowered(self, level: Level, floor: int) -> int:
-        """What this transaction itself has made ready may lie below what the others know."""
+        """Lower a floor: jobs that this transaction itself has made ready may lie below what the others know."""
         lowest = self.after_commit.lowest.get(level)
         return floor if lowest is None else min(floor, max(lowest - 1, 0))
 
@@ -278,7 +278,7 @@ class PostgresTx(Tx):
         return True
 
     def at_hand(self, pool: str) -> int:
-        """What this transaction may still spend or give back: neither spent nor lent."""
+        """Return how much this transaction may still spend or give back: neither spent nor lent."""
         held = self._credits.held(pool) if self._admits else 0
         return held + self.after_commit.free[pool] - self.lent[pool]
 
@@ -291,7 +291,7 @@ class PostgresTx(Tx):
         return False
 
     def _give_up(self, pool: str) -> None:
-        """What does not suffice goes back: two that each keep some, and want more than is left, would wait for ever."""
+        """Give back credit that does not suffice: two that each keep some and want more would wait for ever."""
         useless = max(self.at_hand(pool), 0)
         if useless:
             self.give_credit(pool, useless)

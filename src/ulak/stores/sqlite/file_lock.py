@@ -39,7 +39,7 @@ class FileLock:
 
 
 def _taken(file: IO[str]) -> bool:
-    """Whoever only looks (see `holder`) has the lock for a moment; that is waited for, another holder is not."""
+    """Take the lock; False when a process holds it. One that only looks (see `holder`) is waited for."""
     for _ in range(TRIES):
         if _lock(file, fcntl.LOCK_EX):
             return True
@@ -68,7 +68,7 @@ def _open(path: Path, mode: str) -> IO[str]:
 
 
 def holder(path: Path) -> str | None:
-    """Who holds the lock, or None when nobody does. A shared lock is enough to see, and tells us from a holder."""
+    """Return the lock's holder, or None without one. A shared lock is enough to see, and tells us from a holder."""
     if not path.exists():
         return None
     with _open(path, "r+") as file:

@@ -75,7 +75,7 @@ class SqliteTx(Tx):
             self._store(rows, None, _NOT_STARTED)
 
     def forget(self) -> None:
-        """What was new is undone."""
+        """Drop new jobs that are not stored yet: they were undone."""
         self._fresh = []
 
     def _store(self, rows: Sequence[Row], state: int | None, started: tuple[Any, ...]) -> None:
@@ -154,7 +154,7 @@ def _without(taken: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
 
 
 def _alike(rows: Sequence[Row]) -> dict[tuple[Any, ...], list[Any]]:
-    """What rows have in common, and the rest of each row one after another."""
+    """Return the values that rows have in common, and the rest of each row one after another."""
     seen = set(map(_shared, rows))
     if len(seen) == 1:  # the usual case
         return {seen.pop(): list(chain.from_iterable(map(_own, rows)))}

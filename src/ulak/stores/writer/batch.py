@@ -96,7 +96,7 @@ class Batches:
         return tx.after_commit
 
     def _begin_isolated(self) -> Tx:
-        """What a batch locks first may be out of reach; when its tries are used up, it begins without."""
+        """Begin, without the locks that a batch takes first if they stayed out of reach for all its tries."""
         try:
             return self._session.begin()
         except (CommitUnknown, SessionLost, BatchFailed, Fatal):

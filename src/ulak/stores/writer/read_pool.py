@@ -29,7 +29,7 @@ class ReadPool:
         self._under_way: set[Future[Any]] = set()
 
     async def run(self, read: Callable[[], R], late: Callable[[], None] = lambda: None) -> R:
-        """What the read answers; if that takes too long, Unavailable, and `late` may see to the thread."""
+        """Return the read's answer; if that takes too long, Unavailable, and `late` may see to the thread."""
         future = self._begin(read)
         try:
             async with asyncio.timeout(ANSWER_SECONDS) as patience:

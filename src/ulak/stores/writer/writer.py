@@ -102,7 +102,7 @@ class Writer:
         return passenger.future
 
     def withdraw_piggyback(self) -> None:
-        """Who still waits for a ride gets None; who is on the way gets an answer."""
+        """Answer None to items that still wait for a ride; one that is on the way gets its answer."""
         while (passenger := self._next_passenger()) is not None:
             if not passenger.future.done():
                 passenger.future.set_result(None)
