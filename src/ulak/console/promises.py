@@ -1,4 +1,4 @@
-"""What actions promise, how it is kept, and how much of each budget is left: on the overview and on their own page."""
+"""The promises of actions, how they are kept, and the rest of each budget: on the overview and on their own page."""
 
 from __future__ import annotations
 

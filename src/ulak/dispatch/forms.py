@@ -15,7 +15,7 @@ from msgspec.structs import FieldInfo
 
 from ulak import codec, complaint
 from ulak.dispatch.command import Place
-from ulak.dispatch.model import MAX_WIDTH
+from ulak.dispatch.model import MAX_WIDTH, Contact
 from ulak.dispatch.nearby.geo import point_at, to_nano
 from ulak.errors import Invalid
 
@@ -248,3 +248,17 @@ def _refused_positions(document: Any) -> Invalid:
         if len(problems) >= MAX_TOLD:
             break
     return refusal(problems)
+
+
+def contact_of(form: ContactForm | None) -> Contact | None:
+    return None if form is None else Contact(form.notification_type, form.recipient)
+
+
+def check_contact(form: ContactForm | None, check: Callable[[Contact], None]) -> None:
+    """Refuse a contact that can never be sent to: a message that is owed can't be refused later."""
+    contact = contact_of(form)
+    if contact is not None:
+        try:
+            check(contact)
+        except Invalid as error:
+            raise refusal([(f"contact.{field}", why) for field, why in error.fields]) from None

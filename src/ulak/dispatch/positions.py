@@ -27,7 +27,7 @@ Hint = tuple[NamedPosition, int]  # where a helper was, and when it said so
 
 
 class Hints:
-    """What is not written yet, by our id. A crash loses it, and the helper's next position mends that."""
+    """Positions that are not written yet, by our id. A crash loses them, and the helper's next position mends that."""
 
     def __init__(self, clock: Callable[[], Clock]) -> None:
         self._clock = clock

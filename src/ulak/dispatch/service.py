@@ -37,7 +37,7 @@ from ulak.dispatch.command import (
 )
 from ulak.dispatch.depth import Depth
 from ulak.dispatch.fairness import Figures, list_overdue, read_figures
-from ulak.dispatch.forms import ContactForm, HelperForm, NamedPosition, PositionForm, TaskForm
+from ulak.dispatch.forms import HelperForm, NamedPosition, PositionForm, TaskForm
 from ulak.dispatch.model import Code, Contact, Helper, HelperStatus, HelpTask, TaskState
 from ulak.dispatch.nearby.bbox import Box
 from ulak.dispatch.nearby.geo import to_nano
@@ -82,13 +82,14 @@ class Dispatch:
         check_id(helper)
         document = forms.document_with(form, fields)
         given = form if isinstance(form, HelperForm) else forms.read_form(HelperForm, document, forms.both_or_none)
-        self._check_contact(given.contact)
+        forms.check_contact(given.contact, self._check)
         now = self._store().clock.now()
         place = None
         if given.latitude is not None and given.longitude is not None:
             place = forms.place_at(given.latitude, given.longitude, now)
         skills = None if given.skills is None else tuple(sorted(set(given.skills)))
-        command = Put(helper, given.name, given.is_active, place, skills, given.language, _contact(given.contact))
+        contact = forms.contact_of(given.contact)
+        command = Put(helper, given.name, given.is_active, place, skills, given.language, contact)
         return (await self._of_helper(command)).helper
 
     async def helper(self, helper: str) -> Helper:
@@ -172,7 +173,7 @@ class Dispatch:
         check = forms.radius_within(self._section.max_radius_meters)
         document = forms.document_with(form, fields)
         given = form if isinstance(form, TaskForm) else forms.read_form(TaskForm, document, check)
-        self._check_contact(given.contact)
+        forms.check_contact(given.contact, self._check)
         self.depth.check()
         task = self._task(given)
         if idempotency_key is not None:
@@ -201,7 +202,7 @@ class Dispatch:
             description=form.description,
             skills=tuple(sorted(set(form.skills or ()))),
             language=form.language,
-            contact=_contact(form.contact) or Contact("IN_APP", form.requester_id),
+            contact=forms.contact_of(form.contact) or Contact("IN_APP", form.requester_id),
             trace=self._requested(REQUEST),
         )
 
@@ -341,19 +342,6 @@ class Dispatch:
     def _no_task(self, task: UUID | str | int) -> NotFound:
         shown = self._store().ids.to_text(task) if isinstance(task, int) and task else task
         return NotFound(f"no task {shown}; it was never opened here, or its history was pruned")
-
-    def _check_contact(self, form: ContactForm | None) -> None:
-        """A message that is owed can't be refused later, so what can never be sent is refused now."""
-        contact = _contact(form)
-        if contact is not None:
-            try:
-                self._check(contact)
-            except Invalid as error:
-                raise forms.refusal([(f"contact.{field}", why) for field, why in error.fields]) from None
-
-
-def _contact(form: ContactForm | None) -> Contact | None:
-    return None if form is None else Contact(form.notification_type, form.recipient)
 
 
 def _no_helper(helper: str) -> NotFound:

@@ -72,7 +72,7 @@ def _data(event: dict[str, Any], found: Found) -> Any:
 
 
 def _busiest_first(document: Any, _: Found) -> list[dict[str, Any]]:
-    """What somebody may want to act on stands above the rest, which keeps its order."""
+    """Sort kinds that a person may want to act on above the rest, which keeps its order."""
     counted = [{**one, "unfinished": sum(one["jobs"].values())} for one in document["items"]]
     return sorted(counted, key=lambda one: (not one["paused"], -one["unfinished"]))
 
