@@ -8,7 +8,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from tests.otel.conftest import id_of, parent_of, trace_of
-from ulak import Dead, Done, NewJob, Permanent, Retry, Snooze, Transient
+from ulak import BlockingUlak, Dead, Done, NewJob, Permanent, Retry, Snooze, Transient
 from ulak.channels.message import NewMessage
 from ulak.spine.query import Queries
 from ulak.spine.trace import trace_id_of
@@ -169,6 +169,16 @@ async def test_a_unit_of_the_callers_own_posts_and_enqueues_in_the_callers_trace
     inside, outside = spans.of("mail")
     assert parent_of(inside) == parent_of(spans.one("notify.in_app")) == f"{order.get_span_context().span_id:016x}"
     assert parent_of(outside) is None
+
+
+def test_a_blocking_client_continues_the_span_of_the_thread_that_calls_it(spans):
+    with BlockingUlak("memory:") as blocking:
+        spans.follow(blocking.inner)
+        with spans.provider.get_tracer("app").start_as_current_span("script") as script:
+            identifier = blocking.enqueue("mail")
+        kept = blocking.get(identifier).trace
+    assert parent_of(spans.one("mail", SpanKind.PRODUCER)) == f"{script.get_span_context().span_id:016x}"
+    assert trace_id_of(kept) == f"{script.get_span_context().trace_id:032x}"
 
 
 async def test_where_traces_are_off_nothing_is_kept_of_one(make, spans):
