@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -15,8 +16,8 @@ from ulak.changes.follower import Follower
 from ulak.errors import Invalid, Unavailable
 
 
-def follower(door, path, feed="einvoice"):
-    return Follower(f"{door.served.address}/api/v1/{feed}", path)
+def follower(door, path, feed="einvoice", **given):
+    return Follower(f"{door.served.address}/api/v1/{feed}", path, **given)
 
 
 @pytest.fixture
@@ -59,11 +60,12 @@ async def test_it_mends_what_somebody_else_has_spoilt(door, copy, tmp_path):
         spoiler.execute("UPDATE record SET body = replace(body, 'UNVAN', 'YALAN') WHERE key LIKE '%0000000009'")
     spoiler.close()
     told = []
-    copy._tell = lambda word, facts: told.append((word, facts))
-    copy.copy.recount()
-    await copy.catch_up()
-    assert await same(door, copy)
-    assert copy.copy.get("0000000009")["title"] == "UNVAN 9"
+    with contextlib.closing(
+        follower(door, tmp_path / "copy.db", tell=lambda word, facts: told.append((word, facts)))
+    ) as again:
+        await again.catch_up()
+        assert await same(door, again)
+        assert again.copy.get("0000000009")["title"] == "UNVAN 9"
     assert [word for word, _ in told] == ["repaired"]
     assert len(told[0][1]["buckets"]) == 2
 

@@ -172,6 +172,7 @@ class Follower:
         self._tell = tell
         self._path = Path(into)
         self.copy = Copy(self._path)
+        self._has_counted = False
         if self.copy.feed not in {None, self._feed}:
             raise Invalid(f"{into} is a copy of {self.copy.feed}, not of {self._feed}; give another file")
 
@@ -213,9 +214,10 @@ class Follower:
         return await self._get(session, f"/log?after={cursor}&limit={PAGE}&wait={wait_seconds:g}")
 
     async def _prove(self, session: aiohttp.ClientSession, wanted: str) -> str:
-        if self.copy.state_hash() == wanted:
+        if self.copy.state_hash() == wanted and self._has_counted:
             return wanted
-        self.copy.recount()
+        self.copy.recount()  # at first in every process: somebody else may have touched the file meanwhile
+        self._has_counted = True
         if self.copy.state_hash() != wanted:
             await self._repair(session)
         return self.copy.state_hash()
