@@ -7,6 +7,7 @@ this machine every request comes from loopback.
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 
 from ulak.access.caller import Caller, Forbidden
 from ulak.access.keys import KeyRing
@@ -53,7 +54,7 @@ class Access:
         authorization = head.get(b"authorization")
         if authorization is not None:
             return self._known(authorization)
-        if (found := self._by_cookie(head)) is not None:
+        if b"cookie" in head and (found := self._by_cookie(head[b"cookie"])) is not None:
             _check_browser(head, method)
             return found
         if self.required:
@@ -72,8 +73,9 @@ class Access:
         if foreign or head.get(b"sec-fetch-site") not in (None, b"same-origin"):
             raise Forbidden("a page of another site may not sign in here; open the console itself")
 
-    def _by_cookie(self, head: Head) -> Caller | None:
-        cookie = _cookies(head).get(COOKIE)
+    def _by_cookie(self, cookies: bytes) -> Caller | None:
+        pairs = (part.strip().partition("=") for part in cookies.decode("latin-1").split(";"))
+        cookie = {name: value for name, _, value in pairs}.get(COOKIE)
         return None if cookie is None else self._sessions.caller(cookie)
 
     def _known(self, authorization: bytes) -> Caller:
@@ -95,7 +97,7 @@ def _check_local(head: Head) -> None:
                 "set http.require_keys = true, or take the header away if only this machine can reach the proxy"
             )
     host, origin = head.get(b"host"), head.get(b"origin")
-    if host is not None and not is_loopback(_name(host)):
+    if host is not None and not _is_this_machine(host):
         raise Forbidden("the Host header must name this machine (localhost, 127.0.0.1 or [::1]), or send an API key")
     # Bodies are read whatever their content type says, so that no browser asks first: this alone keeps pages out.
     if origin is not None and origin.partition(b"://")[2] != host:
@@ -114,11 +116,8 @@ def _check_browser(head: Head, method: str) -> None:
         raise Forbidden("a browser may act here only through the console's own pages; send an API key otherwise")
 
 
-def _cookies(head: Head) -> dict[str, str]:
-    pairs = (part.strip().partition("=") for part in head.get(b"cookie", b"").decode("latin-1").split(";"))
-    return {name: value for name, _, value in pairs}
-
-
-def _name(host: bytes) -> str:
+@lru_cache(maxsize=64)
+def _is_this_machine(host: bytes) -> bool:
+    """Of a Host header, with or without a port; they are nearly always the same."""
     text = host.decode("latin-1")
-    return text.partition("]")[0] + "]" if text.startswith("[") else text.partition(":")[0]
+    return is_loopback(text.partition("]")[0] + "]" if text.startswith("[") else text.partition(":")[0])

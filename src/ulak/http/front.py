@@ -35,14 +35,9 @@ class Front:
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await self._request(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await self._socket(scope, receive, send)
-        else:
-            await self._inner(scope, receive, send)
-
-    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._socket_or_lifespan(scope, receive, send)
+            return
         clock, meter = self._clock, self._meter
         began = clock.monotonic()
         meter.in_flight += 1
@@ -104,13 +99,14 @@ class Front:
             _tell(error, scope["method"], _label(scope))
         return sent.status
 
-    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            scope[SCOPE_OF_CALLER], _ = self._guard.admit(scope, self._meter.in_flight - len(self.submissions))
-        except Error:
-            await receive()
-            await send({"type": "websocket.close", "code": 1008})
-            return
+    async def _socket_or_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            try:
+                scope[SCOPE_OF_CALLER], _ = self._guard.admit(scope, self._meter.in_flight - len(self.submissions))
+            except Error:
+                await receive()
+                await send({"type": "websocket.close", "code": 1008})
+                return
         await self._inner(scope, receive, send)
 
 
