@@ -56,6 +56,8 @@ def test_a_task_is_opened_answered_explained_and_listed(run):
     shown = run("show", made["id"], as_json=False)
     assert "rejected  ahmet" in shown
     assert "cancelled" in shown
+    explained = run("explain", made["id"], as_json=False)
+    assert re.search(r"\dT\d\d:\d\d", shown + explained) is None  # times are this machine's, as in every table
 
 
 def test_a_simulation_prints_its_policies_and_nothing_else():

@@ -62,11 +62,12 @@ def fit(columns: tuple[str, ...], cells: list[list[str]], width: int) -> list[in
 
 
 def cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, str):
-        return local(value).replace("\n", " ")
-    return msgspec.json.encode(value).decode()
+    return "-" if value is None else fact(value).replace("\n", " ")
+
+
+def fact(value: Any) -> str:
+    """A value on a line of its own: an instant in local time, a document as JSON."""
+    return local(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def local(text: str) -> str:

@@ -11,6 +11,7 @@ import typer
 import yaml
 
 from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
+from ulak.cli.table import fact, local
 from ulak.errors import Invalid
 
 actions = typer.Typer(help="Run action plans and see whom they reached.", no_args_is_help=True)
@@ -47,11 +48,7 @@ def _object(text: str, what: str = "the document") -> Any:
 
 
 def _facts(found: dict[str, Any]) -> Callable[[], None]:
-    return lines(*(f"{name}: {_text(value)}" for name, value in found.items() if value is not None))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return lines(*(f"{name}: {fact(value)}" for name, value in found.items() if value is not None))
 
 
 # Runs
@@ -108,7 +105,7 @@ async def show(desk: Desk, run: Run) -> Shown:
 async def explain(desk: Desk, run: Run) -> Shown:
     """Every decision about a run, a line each."""
     found = await desk.ask("GET", f"/api/actions/runs/{segment(run)}/explain")
-    return found, lines(*(f"{one['at']}  {one['line']}" for one in found["decisions"]))
+    return found, lines(*(f"{local(one['at'])}  {one['line']}" for one in found["decisions"]))
 
 
 def _stop(verb: str, text: str) -> None:
@@ -156,7 +153,7 @@ async def messages(
 ) -> Shown:
     """Print the messages of the topics, in commit order."""
     page = await desk.ask("GET", "/api/actions/messages", {"topic": topic, "after": after, "limit": limit})
-    return page, lines(*(f"{one['seq']}  {one['topic']}  {_text(one['value'])}" for one in page["messages"]))
+    return page, lines(*(f"{one['seq']}  {one['topic']}  {fact(one['value'])}" for one in page["messages"]))
 
 
 @asks(actions)

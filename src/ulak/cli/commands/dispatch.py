@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from ulak.cli.command import AsJson, Desk, Shown, asks, lines, segment, table
 from ulak.cli.option import Assignments, ConfigFile, load_settings
+from ulak.cli.table import fact, local
 from ulak.errors import Invalid
 
 dispatch = typer.Typer(help="Offer tasks to nearby helpers, one after another.", no_args_is_help=True)
@@ -66,7 +66,7 @@ async def open_task(
 async def show(desk: Desk, identifier: Id) -> Shown:
     """One task with its timeline."""
     found = await desk.ask("GET", f"/tasks/{segment(identifier)}")
-    facts = [f"{name}: {_text(value)}" for name, value in found.items() if name != "timeline" and value is not None]
+    facts = [f"{name}: {fact(value)}" for name, value in found.items() if name != "timeline" and value is not None]
     steps = [_step(one) for one in found["timeline"]]
     return found, lines(*facts, "timeline:", *steps)
 
@@ -123,7 +123,7 @@ async def explain(desk: Desk, identifier: Id) -> Shown:
 async def fairness(desk: Desk) -> Shown:
     """How evenly work is shared, and how long people wait."""
     found = await desk.ask("GET", "/api/dispatch/fairness")
-    return found, lines(*(f"{name}: {_text(value)}" for name, value in found.items()))
+    return found, lines(*(f"{name}: {fact(value)}" for name, value in found.items()))
 
 
 def _state(task: dict[str, Any]) -> str:
@@ -134,7 +134,7 @@ def _state(task: dict[str, Any]) -> str:
 
 def _step(step: dict[str, Any]) -> str:
     details = [step[name] for name in ("helperId", "reason") if step[name] is not None]
-    return f"  {step['at']}  {step['what']}  {'  '.join(details)}".rstrip()
+    return f"  {local(step['at'])}  {step['what']}  {'  '.join(details)}".rstrip()
 
 
 def _search(search: dict[str, Any]) -> list[str]:
@@ -144,12 +144,10 @@ def _search(search: dict[str, Any]) -> list[str]:
         for one in search["ranked"]
     ]
     left_out = [f"  not {one['helperId']}: {one['reason']}" for one in search["excluded"]]
-    head = f"search {search['search']} at {search['at']}, {search['radiusMeters']:.0f} m: {search['found']} found"
+    head = (
+        f"search {search['search']} at {local(search['at'])}, {search['radiusMeters']:.0f} m: {search['found']} found"
+    )
     return [head, *ranked, *left_out]
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 @dispatch.command()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import typer
 
 from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
 from ulak.cli.commands.dead import send_again
-from ulak.cli.table import local
+from ulak.cli.table import fact, local
 from ulak.spine.units.records import STATUSES
 
 jobs = typer.Typer(help="Look at jobs and step in.", no_args_is_help=True)
@@ -47,15 +46,11 @@ async def list_(
 async def show(desk: Desk, identifier: JobId, reveal: Reveal = False) -> Shown:
     """One job with its timeline."""
     job = await desk.ask("GET", f"/api/jobs/{segment(identifier)}", {"reveal": reveal})
-    facts = [f"{name}: {_text(value)}" for name, value in job.items() if name != "timeline" and value is not None]
+    facts = [f"{name}: {fact(value)}" for name, value in job.items() if name != "timeline" and value is not None]
     steps = [
-        f"  {local(one['at'])}  {one['word']} ({one['attempt']})  {_text(one['detail'])}" for one in job["timeline"]
+        f"  {local(one['at'])}  {one['word']} ({one['attempt']})  {fact(one['detail'])}" for one in job["timeline"]
     ]
     return job, lines(*facts, "timeline:", *steps)
-
-
-def _text(value: Any) -> str:
-    return local(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 @asks(jobs)

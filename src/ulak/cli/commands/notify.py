@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
-from ulak.cli.table import local
+from ulak.cli.table import fact, local
 from ulak.errors import Invalid
 
 notify = typer.Typer(help="Send notifications and see what became of them.", no_args_is_help=True)
@@ -85,15 +85,11 @@ def _object(option: str, text: str | None) -> Any:
 async def show(desk: Desk, identifier: Id, reveal: Reveal = False) -> Shown:
     """One notification with its attempts and timeline."""
     found = await desk.ask("GET", f"/api/notifications/{segment(identifier)}", {"reveal": reveal})
-    facts = [f"{name}: {_text(value)}" for name, value in found.items() if name != "timeline" and value is not None]
+    facts = [f"{name}: {fact(value)}" for name, value in found.items() if name != "timeline" and value is not None]
     steps = [
-        f"  {local(one['at'])}  {one['what']} ({one['attempt']})  {_text(one['detail'])}" for one in found["timeline"]
+        f"  {local(one['at'])}  {one['what']} ({one['attempt']})  {fact(one['detail'])}" for one in found["timeline"]
     ]
     return found, lines(*facts, "timeline:", *steps)
-
-
-def _text(value: Any) -> str:
-    return local(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 @asks(notify, "list")
