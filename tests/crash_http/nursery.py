@@ -37,7 +37,10 @@ class Nursery:
         return int(self._process.stdout.readline())
 
     def close(self) -> None:
-        self._process.communicate(timeout=30)  # closes its input, upon which it ends
+        try:
+            self._process.communicate(timeout=30)  # closes its input, upon which it ends
+        except subprocess.TimeoutExpired:  # why the run fails is worth more than this
+            self._process.kill()
 
 
 def kill(pid: int) -> None:
