@@ -50,6 +50,7 @@ WALKS = {
     "ulak.dispatch.count_live_tasks": "over an index of live tasks alone",
     "ulak.actions.erase_variables": "when a profile is erased, by hand",
     "ulak.dispatch.count_shares": "in a sample",
+    "ulak.buses.count_waiting": "when a process becomes the relay",
 }
 
 
