@@ -157,28 +157,6 @@ async def test_what_comes_in_during_a_commit_shares_the_next_one_with_what_that_
         assert first is second  # one transaction
 
 
-async def test_after_a_commit_that_only_accepts_what_waits_is_served_without_waiting_for_the_loop(make, probes):
-    ulak, begun, go_on, again = make(work=False), threading.Event(), threading.Event(), threading.Event()
-
-    def commit():
-        if begun.is_set():
-            again.set()
-        else:
-            begun.set()
-            assert go_on.wait(10)
-
-    async with ulak:
-        probes("writer.before_commit", commit)
-        first = asyncio.create_task(ulak.enqueue("mail.send"))
-        await asyncio.to_thread(begun.wait, 10)
-        second = asyncio.create_task(ulak.enqueue("mail.send"))
-        for _ in range(20):
-            await asyncio.sleep(0)
-        go_on.set()
-        assert again.wait(10)  # the loop itself stands here, and hears of nothing
-        assert await first < await second
-
-
 @pytest.fixture
 def told(monkeypatch):
     """Counts what the writers have told the event loop, whether it has heard it or not."""
@@ -217,7 +195,7 @@ async def test_that_holds_too_for_a_commit_that_follows_one_that_only_accepts(ma
         await asyncio.sleep(0)
         accept.set()
         await accepted
-        await asyncio.to_thread(begun.wait, 10)  # the thread went on by itself
+        await asyncio.to_thread(begun.wait, 10)
         meanwhile = asyncio.create_task(ulak.write(served.append))
         for _ in range(turns):
             await asyncio.sleep(0)
