@@ -10,6 +10,7 @@ import ast
 import inspect
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ ON_A_FILE = [
     "tutorial/ilk-is.md",
     "tutorial/first-computation.md",
 ]
+PROGRAMS = ["tutorial/first-action-plan.md", "tutorial/first-notification.md"]  # whole ones, with their own loop
 ON_POSTGRES = ["howto/enqueue-in-your-transaction.md", "howto/move-to-postgresql.md"]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# (\w+\.py)\n")
@@ -79,6 +81,19 @@ async def test_the_snippets_of_a_page_run_on_postgresql(name, monkeypatch):
         await run(ROOT / "docs" / name)
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_program_of_a_page_runs(name, tmp_path):
+    (program,) = [
+        text for language, text in FENCE.findall((ROOT / "docs" / name).read_text("utf-8")) if language == "python"
+    ]
+    words = [sys.executable, "-W", "error", "-c", program]
+    environment = {"PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def commands(page: Path):
     fences = FENCE.findall(page.read_text(encoding="utf-8"))
     for block in [text for language, text in fences if language in {"", "bash"}]:
@@ -90,8 +105,8 @@ def commands(page: Path):
                 yield words[1:]
 
 
-def unknown(words: list[str]) -> str | None:
-    """What of a command line the commands do not know."""
+def mistake(words: list[str]) -> str | None:
+    """What of a command line the commands do not know, or what they want and it lacks."""
     command = typer.main.get_command(app)
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         if words[0] not in command.commands:
@@ -99,9 +114,19 @@ def unknown(words: list[str]) -> str | None:
         command, words = command.commands[words[0]], words[1:]
     options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
     given = [word.partition("=")[0] for word in words if word.startswith("--")]
-    return next((word for word in given if word not in options | {"--help"}), None)
+    strange = next((word for word in given if word not in options | {"--help"}), None)
+    return strange or lacking(command, words)
+
+
+def lacking(command: Any, words: list[str]) -> str | None:
+    """A required argument or option that is not given; whether a file is there is not asked."""
+    if "--help" in words:
+        return None
+    values, _, _ = command.make_parser(command.context_class(command)).parse_args(list(words))
+    wanted = [parameter for parameter in command.params if parameter.required]
+    return next((str(parameter.name) for parameter in wanted if values.get(parameter.name) is None), None)
 
 
 def test_the_commands_on_a_page_exist():
-    wrong = [(str(page.relative_to(ROOT)), words) for page in PAGES for words in commands(page) if unknown(words)]
+    wrong = [(str(page.relative_to(ROOT)), words) for page in PAGES for words in commands(page) if mistake(words)]
     assert wrong == []
