@@ -76,6 +76,7 @@ async def test_fastapi(monkeypatch):
         assert status == 202
         assert (await ask(shop.app, "POST", "/orders", {"number": "seven"}))[0] == 422
         await drain(shop.ulak)
+        assert isinstance(accepted["job"], str)  # an id has more digits than a number of JavaScript
         status, seen = await ask(shop.app, "GET", f"/orders/{accepted['job']}")
         assert (status, seen["status"]) == (200, "done")
         assert "on its way to Kadıköy" in seen["detail"]
