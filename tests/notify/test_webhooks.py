@@ -139,6 +139,15 @@ async def test_an_endpoint_that_requires_a_secret_is_sent_nothing_until_it_has_o
     assert [bool(fits(request, secret)) for request in hooks.requests] == [True]
 
 
+async def test_endpoints_without_the_secret_they_require_cost_their_server_nothing(receiver, clock):
+    hooks = await receiver()
+    async with hooking(clock) as ulak:
+        await ulak.notify.endpoints.register(f"{hooks.url}/waits", requires_secret=True)
+        for _ in range(12):
+            await sent(ulak, f"{hooks.url}/waits")
+        assert (await sent(ulak, f"{hooks.url}/status/200")).status == "DELIVERED"
+
+
 async def test_unknown_endpoints_are_told(clock):
     async with hooking(clock) as ulak:
         for verb in (ulak.notify.endpoints.enable, ulak.notify.endpoints.forget):
