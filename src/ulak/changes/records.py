@@ -151,11 +151,6 @@ def list_syncs(tx: Tx, registry: str, before: int, limit: int) -> list[SyncRow]:
     return [SyncRow(*row) for row in tx.rows(sql.list_syncs, registry=registry, before=before, n=limit)]
 
 
-def find_held(tx: Tx, registry: str) -> SyncRow | None:
-    row = tx.row(sql.find_held, registry=registry)
-    return None if row is None else SyncRow(*row)
-
-
 def release_held(tx: Tx, registry: str) -> None:
     tx.execute(sql.release_held, registry=registry)
 

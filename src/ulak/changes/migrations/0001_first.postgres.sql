@@ -124,8 +124,9 @@ CROSS JOIN LATERAL (
 ) p
 WHERE f.name IN ('einvoice', 'edespatch');
 
-CREATE VIEW e_invoice_gib_users AS
-SELECT substr(v.key, 3) AS identifier,
+CREATE VIEW changes_gib_user AS
+SELECT v.feed,
+       substr(v.key, 3) AS identifier,
        v.body::jsonb ->> 'accountType' AS account_type,
        (v.body::jsonb ->> 'firstCreationTime')::timestamp AS first_creation_time,
        v.body::jsonb ->> 'title' AS title,
@@ -136,24 +137,15 @@ SELECT substr(v.key, 3) AS identifier,
 FROM changes_feed f
 JOIN changes_version v ON v.feed = f.name AND v.pos <= f.head_pos AND v.change <> 3
 LEFT JOIN changes_title t ON t.feed = v.feed AND t.pos = v.pos
-WHERE f.name = 'einvoice' AND NOT EXISTS (
+WHERE NOT EXISTS (
     SELECT 1 FROM changes_version n
     WHERE n.feed = v.feed AND n.key = v.key AND n.pos > v.pos AND n.pos <= f.head_pos
 );
 
+CREATE VIEW e_invoice_gib_users AS
+SELECT identifier, account_type, first_creation_time, title, title_lower, type, aliases_json, content_hash
+FROM changes_gib_user WHERE feed = 'einvoice';
+
 CREATE VIEW e_despatch_gib_users AS
-SELECT substr(v.key, 3) AS identifier,
-       v.body::jsonb ->> 'accountType' AS account_type,
-       (v.body::jsonb ->> 'firstCreationTime')::timestamp AS first_creation_time,
-       v.body::jsonb ->> 'title' AS title,
-       t.title AS title_lower,
-       v.body::jsonb ->> 'type' AS type,
-       v.body::jsonb -> 'aliases' AS aliases_json,
-       v.content_hash
-FROM changes_feed f
-JOIN changes_version v ON v.feed = f.name AND v.pos <= f.head_pos AND v.change <> 3
-LEFT JOIN changes_title t ON t.feed = v.feed AND t.pos = v.pos
-WHERE f.name = 'edespatch' AND NOT EXISTS (
-    SELECT 1 FROM changes_version n
-    WHERE n.feed = v.feed AND n.key = v.key AND n.pos > v.pos AND n.pos <= f.head_pos
-);
+SELECT identifier, account_type, first_creation_time, title, title_lower, type, aliases_json, content_hash
+FROM changes_gib_user WHERE feed = 'edespatch';
