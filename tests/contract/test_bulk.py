@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator, Sequence
 
 import pytest
 
-from tests.contract.bench import Bench
+from tests.contract.bench import Bench, ids_of
 from ulak.errors import Conflict, Invalid
 from ulak.spine.job import NewJob
 from ulak.spine.loops.bulk import (
@@ -60,6 +61,28 @@ async def test_all_rows_are_written_in_slices_and_in_order(stock: Bench):
     assert numbers[0] == FIRST_ROWS
     assert len(numbers) > 1
     assert seen == list(range(3000))
+
+
+@pytest.mark.postgres
+async def test_a_load_has_a_connection_of_its_own(opened, database):
+    """Jobs are accepted and claimed while a slice is still under way."""
+    under_way, go_on = threading.Event(), threading.Event()
+
+    def held_up(_: Tx, rows: Sequence[int]) -> int:
+        under_way.set()
+        assert go_on.wait(20)
+        return len(rows)
+
+    async with opened(database) as bench:
+        loading = asyncio.ensure_future(write_in_slices(bench.store, held_up, [1]))
+        try:
+            assert await asyncio.to_thread(under_way.wait, 20)
+            added = await asyncio.wait_for(bench.add(), 20)
+            assert ids_of(await asyncio.wait_for(bench.claim(), 20)) == [added]
+            assert not loading.done()
+        finally:
+            go_on.set()
+        assert await loading == [1]
 
 
 async def test_nothing_is_written_for_no_rows(stock: Bench):
