@@ -205,6 +205,8 @@ def translate(error: Exception) -> Exception:
         return Unavailable(
             f"the disk is full ({error}); nothing was kept of this request; free some space and try again"
         )
+    if code == sqlite3.SQLITE_INTERRUPT:  # by the deadline of reads
+        return Unavailable("the database took too long to answer; ask for less at a time")
     if isinstance(error, sqlite3.IntegrityError):
         return Conflict(f"the database refused the change: {error}")
     if isinstance(error, sqlite3.ProgrammingError | sqlite3.DataError) or code == sqlite3.SQLITE_ERROR:
