@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ulak.actions.model import ROOM, ActionRun, ActionStep, StepState
+from ulak.actions.model import ActionRun, ActionStep, StepState
 from ulak.actions.plans.book import PlanBook
 from ulak.actions.records import lock_runs, note, read_steps
+from ulak.actions.steps import results
 from ulak.actions.steps.ends import RECEIPT_KIND, Batch, StepEnd, StepEnds
-from ulak.actions.wire import events
 from ulak.channels.receipts import DeliveryReceipt
 from ulak.spine.job import NewJob
 from ulak.spine.query import Queries
@@ -55,7 +55,7 @@ def _apply(
     if receipt.gone and row.channel_id is not None:
         batch.gone.add(row.channel_id)
     if told:
-        _tell(tx, run, row, "delivered" if arrived else "failed")
+        results.tell_delivery(tx, run, row, "delivered" if arrived else "failed")
     if row.ended_at is not None:
         row.state = StepState.DELIVERED.value if arrived else StepState.FAILED.value
         row.error_code = None if arrived else receipt.code
@@ -71,22 +71,3 @@ def _apply(
         withdraw(tx, [] if row.timer is None else [row.timer])
         job = NewJob(RECEIPT_KIND, {"run": row.run, "step": row.step_order})
         (row.timer,) = enqueue_owed(tx, [job], [run.trace])
-
-
-def _tell(tx: Tx, run: ActionRun, row: ActionStep, status: str) -> None:
-    value = events.DeliveryUpdated(
-        events.DELIVERY_UPDATED,
-        events.meta_of(run.trace_id, tx.now, 0),
-        events.context_of(run),
-        events.DeliveryData(
-            run.group_id,
-            run.rule_id,
-            run.plan_id,
-            row.step_order,
-            row.channel_type,
-            status,  # type: ignore[arg-type]
-            row.provider_message_id or "",
-        ),
-        None,
-    )
-    tx.emit(events.MESSAGE_EVENT, run.id, ROOM, events.message(events.RECEIPTS_TOPIC, run.device_id, value, run.trace))

@@ -2,105 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Meta
 
 from ulak import codec
-from ulak.actions.directory.targets import problem_with
-from ulak.actions.model import (
-    ADDRESSED,
-    MAX_DEVICE_ID,
-    MAX_NAME,
-    MAX_NUMBER,
-    MAX_TARGET,
-    PLAIN,
-    ActionRoute,
-    RecipientChannel,
-    RecipientProfile,
-    VerifyStatus,
-)
+from ulak.actions.directory.forms import ChannelForm, ProfileForm, RouteForm, merged, parse_form
+from ulak.actions.model import MAX_NUMBER, ActionRoute, RecipientChannel, RecipientProfile, VerifyStatus
 from ulak.actions.plans.book import read_head
-from ulak.actions.quiet import HOURS_FORM, parse_hours, zone_of
 from ulak.actions.records import next_number, to_channel, to_profile, to_route
 from ulak.actions.wire import faults
 from ulak.errors import NotFound
-from ulak.spine.query import Queries
+from ulak.spine.query import Queries, Query
 from ulak.spine.store import Tx
 
 sql = Queries("ulak.actions")
 
-MAX_META_BYTES = 16_384
-F = TypeVar("F", bound=msgspec.Struct)
-
-Id = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
-AddressedType = Literal["push", "whatsapp", "email", "webhook", "sms", "slack"]
-assert set(AddressedType.__args__) == set(ADDRESSED)  # type: ignore[attr-defined]
+E = TypeVar("E")
 
 
-class ProfileForm(msgspec.Struct, forbid_unknown_fields=True):
-    """A profile as it is written. `quiet_hours` is like 22:00-07:00, by the clock of `time_zone`."""
-
-    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=PLAIN)]
-    device_id: Annotated[str, Meta(min_length=1, max_length=MAX_DEVICE_ID, pattern=PLAIN)] | None = None
-    status: bool = True
-    priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] = 0
-    time_zone: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
-    quiet_hours: Annotated[str, Meta(min_length=1, max_length=20)] | None = None
+def _read(tx: Tx, query: Query, identifier: int, shape: Callable[[tuple[object, ...]], E], what: str) -> E:
+    row = tx.row(query, id=identifier)
+    if row is None:
+        raise _missing(what, identifier)
+    return shape(row)
 
 
-class ChannelForm(msgspec.Struct, forbid_unknown_fields=True):
-    """A channel as it is written. Whether it is verified is found out, not written."""
-
-    profile_id: Id
-    channel_type: AddressedType
-    target: Annotated[str, Meta(min_length=1, max_length=MAX_TARGET)]
-    target_meta: dict[str, Any] | None = None
-    enabled: bool = True
+def _delete(tx: Tx, query: Query, identifier: int, what: str) -> None:
+    if not tx.execute(query, id=identifier):
+        raise _missing(what, identifier)
 
 
-class RouteForm(msgspec.Struct, forbid_unknown_fields=True):
-    """A route as it is written."""
-
-    action_plan_id: Id
-    step_order: Annotated[int, Meta(ge=1, le=10_000)]
-    recipient_profile_id: Id
-    channel_type: AddressedType | None = None
-    enabled: bool = True
-
-
-def parse_form(document: Any, shape: type[F], what: str) -> F:
-    problems = faults.of_document(document, shape)
-    problems += [] if problems else _MORE[shape](document)
-    if problems:
-        raise faults.refusal(what, problems)
-    return msgspec.convert(document, shape)
-
-
-def _more_of_profile(document: dict[str, Any]) -> faults.Problems:
-    problems: faults.Problems = []
-    zone, hours = document.get("time_zone"), document.get("quiet_hours")
-    if zone is not None and zone_of(zone) is None:
-        problems.append(("time_zone", "must be a time zone, like Europe/Istanbul"))
-    if hours is not None and parse_hours(hours) is None:
-        problems.append(("quiet_hours", HOURS_FORM))
-    return problems
-
-
-def _more_of_channel(document: dict[str, Any]) -> faults.Problems:
-    why = problem_with(document["channel_type"], document["target"])
-    problems = [] if why is None else [("target", why)]
-    if len(codec.encode(document.get("target_meta") or {})) > MAX_META_BYTES:
-        problems.append(("target_meta", f"must take at most {MAX_META_BYTES:,} bytes as JSON"))
-    return problems
-
-
-_MORE: dict[type[msgspec.Struct], Any] = {
-    ProfileForm: _more_of_profile,
-    ChannelForm: _more_of_channel,
-    RouteForm: lambda _: [],
-}
+def _missing(what: str, identifier: int) -> NotFound:
+    return NotFound(f"no {what} {identifier}; it was never made, or is deleted")
 
 
 # Profiles
@@ -113,10 +48,7 @@ def create_profile(tx: Tx, form: ProfileForm) -> RecipientProfile:
 
 
 def read_profile(tx: Tx, identifier: int) -> RecipientProfile:
-    row = tx.row(sql.read_profile, id=identifier)
-    if row is None:
-        raise NotFound(f"no recipient profile {identifier}; it was never made, or is deleted")
-    return to_profile(row)
+    return _read(tx, sql.read_profile, identifier, to_profile, "recipient profile")
 
 
 def list_profiles(tx: Tx, after: int, limit: int) -> list[RecipientProfile]:
@@ -124,7 +56,7 @@ def list_profiles(tx: Tx, after: int, limit: int) -> list[RecipientProfile]:
 
 
 def amend_profile(tx: Tx, identifier: int, changes: Any) -> RecipientProfile:
-    form = parse_form(_merged(read_profile(tx, identifier), changes, ProfileForm), ProfileForm, "the profile")
+    form = parse_form(merged(read_profile(tx, identifier), changes, ProfileForm), ProfileForm, "the profile")
     tx.execute(sql.update_profile, id=identifier, updated_at=tx.now, **msgspec.structs.asdict(form))
     return read_profile(tx, identifier)
 
@@ -166,10 +98,7 @@ def create_channel(tx: Tx, form: ChannelForm) -> RecipientChannel:
 
 
 def read_channel(tx: Tx, identifier: int) -> RecipientChannel:
-    row = tx.row(sql.read_channel, id=identifier)
-    if row is None:
-        raise NotFound(f"no recipient channel {identifier}; it was never made, or is deleted")
-    return to_channel(row)
+    return _read(tx, sql.read_channel, identifier, to_channel, "recipient channel")
 
 
 def list_channels(tx: Tx, profile: int | None, after: int, limit: int) -> list[RecipientChannel]:
@@ -180,7 +109,7 @@ def list_channels(tx: Tx, profile: int | None, after: int, limit: int) -> list[R
 def amend_channel(tx: Tx, identifier: int, changes: Any) -> RecipientChannel:
     """A new target has to be verified anew. A channel keeps its type and its profile."""
     known = read_channel(tx, identifier)
-    form = parse_form(_merged(known, changes, ChannelForm), ChannelForm, "the channel")
+    form = parse_form(merged(known, changes, ChannelForm), ChannelForm, "the channel")
     fixed = [
         (name, "can't be changed; make another channel")
         for name in ("profile_id", "channel_type")
@@ -215,8 +144,7 @@ def save_channel(tx: Tx, channel: RecipientChannel) -> RecipientChannel:
 
 
 def delete_channel(tx: Tx, identifier: int) -> None:
-    if not tx.execute(sql.delete_channel, id=identifier):
-        raise NotFound(f"no recipient channel {identifier}; it was never made, or is deleted")
+    _delete(tx, sql.delete_channel, identifier, "recipient channel")
 
 
 # Routes
@@ -230,10 +158,7 @@ def create_route(tx: Tx, form: RouteForm) -> ActionRoute:
 
 
 def read_route(tx: Tx, identifier: int) -> ActionRoute:
-    row = tx.row(sql.read_route, id=identifier)
-    if row is None:
-        raise NotFound(f"no action route {identifier}; it was never made, or is deleted")
-    return to_route(row)
+    return _read(tx, sql.read_route, identifier, to_route, "action route")
 
 
 def list_routes(tx: Tx, plan: int | None, after: int, limit: int) -> list[ActionRoute]:
@@ -243,7 +168,7 @@ def list_routes(tx: Tx, plan: int | None, after: int, limit: int) -> list[Action
 
 def amend_route(tx: Tx, identifier: int, changes: Any) -> ActionRoute:
     known = read_route(tx, identifier)
-    form = parse_form(_merged(known, changes, RouteForm), RouteForm, "the route")
+    form = parse_form(merged(known, changes, RouteForm), RouteForm, "the route")
     if form.action_plan_id != known.action_plan_id:
         raise faults.refusal("the route", [("action_plan_id", "can't be changed; make another route")])
     _need_ends(tx, form)
@@ -254,8 +179,7 @@ def amend_route(tx: Tx, identifier: int, changes: Any) -> ActionRoute:
 
 
 def delete_route(tx: Tx, identifier: int) -> None:
-    if not tx.execute(sql.delete_route, id=identifier):
-        raise NotFound(f"no action route {identifier}; it was never made, or is deleted")
+    _delete(tx, sql.delete_route, identifier, "action route")
 
 
 def _need_ends(tx: Tx, form: RouteForm) -> None:
@@ -270,14 +194,6 @@ def _need_ends(tx: Tx, form: RouteForm) -> None:
 def _problems_with_profile(tx: Tx, name: str, identifier: int) -> faults.Problems:
     known = tx.row(sql.read_profile, id=identifier) is not None
     return [] if known else [(name, f"there is no recipient profile {identifier}")]
-
-
-def _merged(known: msgspec.Struct, changes: Any, shape: type[msgspec.Struct]) -> Any:
-    """Return the entry with the changes laid over it, as a form."""
-    if not isinstance(changes, dict):
-        return changes
-    kept = {name: getattr(known, name) for name in shape.__struct_fields__}
-    return {**kept, **changes}
 
 
 def list_unreachable(tx: Tx, after: int, limit: int) -> list[tuple[int, str]]:

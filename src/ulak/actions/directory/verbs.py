@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from ulak.actions.audited import PYTHON, audited
 from ulak.actions.directory import entries
+from ulak.actions.directory.forms import ChannelForm, ProfileForm, RouteForm, parse_form
 from ulak.actions.directory.verification import MAX_CODES, confirm, new_code, refusal, start_verification, trust
 from ulak.actions.model import ActionRoute, RecipientChannel, RecipientProfile
 from ulak.actions.wire.request import check_limit
@@ -37,7 +38,7 @@ class Directory:
     # Profiles
 
     async def create_profile(self, document: dict[str, Any], *, who: str = PYTHON) -> RecipientProfile:
-        form = entries.parse_form(document, entries.ProfileForm, "the profile")
+        form = parse_form(document, ProfileForm, "the profile")
         return await self._change(entries.create_profile, "actions.profile.created", who, form)
 
     async def profile(self, identifier: int) -> RecipientProfile:
@@ -63,7 +64,7 @@ class Directory:
     # Channels
 
     async def create_channel(self, document: dict[str, Any], *, who: str = PYTHON) -> RecipientChannel:
-        form = entries.parse_form(document, entries.ChannelForm, "the channel")
+        form = parse_form(document, ChannelForm, "the channel")
         return await self._change(entries.create_channel, "actions.channel.created", who, form)
 
     async def channel(self, identifier: int) -> RecipientChannel:
@@ -108,7 +109,7 @@ class Directory:
     # Routes
 
     async def create_route(self, document: dict[str, Any], *, who: str = PYTHON) -> ActionRoute:
-        form = entries.parse_form(document, entries.RouteForm, "the route")
+        form = parse_form(document, RouteForm, "the route")
         return await self._change(entries.create_route, "actions.route.created", who, form)
 
     async def route(self, identifier: int) -> ActionRoute:

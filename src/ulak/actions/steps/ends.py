@@ -5,7 +5,6 @@ Merged: however many steps end in a commit, the number of statements is the same
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -25,14 +24,12 @@ from ulak.actions.model import (
 )
 from ulak.actions.plans.book import PlanBook
 from ulak.actions.records import Steps, end_runs, lock_runs, note, read_steps, save_steps, tried_by
+from ulak.actions.steps import results
 from ulak.actions.steps.starts import Start, Starter
-from ulak.actions.wire import events as wire
 from ulak.clock import to_datetime
-from ulak.ids import Ids
 from ulak.spine.job import NewJob
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
-from ulak.spine.units.audit import record as record_audit
 from ulak.spine.units.enqueue import enqueue_owed
 
 sql = Queries("ulak.actions")
@@ -150,18 +147,18 @@ class StepEnds:
         if row.state in (StepState.FAILED, StepState.HELD) and failure is not None:
             row.error_code, row.error_message = failure.code, failure.message
             row.reason = "uncertain" if end.what == "held" and failure.uncertain else decide.reason_of(failure)
-            _emit_failure(tx, run, row, failure, end.process_ms)
+            results.tell_failed(tx, run, row, failure, end.process_ms)
         elif row.state != StepState.SKIPPED:
             row.error_code = row.error_message = row.reason = None
-            self._emit_success(tx, run, row, end)
+            self._tell_success(tx, run, row, end)
         self._go_on(tx, batch, run, step)
 
-    def _emit_success(self, tx: Tx, run: ActionRun, row: ActionStep, end: StepEnd) -> None:
+    def _tell_success(self, tx: Tx, run: ActionRun, row: ActionStep, end: StepEnd) -> None:
         if row.channel_type == "audit" and end.what == "sent":
-            _audit(tx, run, row, end.body)
+            results.keep_in_chain(tx, run, row, end.body)
         if row.state == StepState.HANDED_OVER:
-            _emit(tx, run, self._downlink_topic, _downlink(tx, run, row, end))
-        _emit(tx, run, wire.EXECUTED_TOPIC, _executed(tx, run, row, end.process_ms))
+            results.tell_downlink(tx, run, row, self._downlink_topic, end.subject, end.body, end.process_ms)
+        results.tell_executed(tx, run, row, end.process_ms)
 
     def _go_on(self, tx: Tx, batch: Batch, run: ActionRun, step: PlanStep) -> None:
         states = {order: StepState(row.state) for order, row in batch.steps[run.id].items()}
@@ -221,18 +218,6 @@ def fail_channels(tx: Tx, channels: set[int]) -> None:
             tx.emit("actions.channel.failed", channel, ROOM, {"profile_id": profile, "channel_type": kind})
 
 
-def _audit(tx: Tx, run: ActionRun, row: ActionStep, text: str) -> None:
-    """The text itself may name a person, and a chain never forgets: it has the text's digest."""
-    detail = {
-        "action_plan_id": run.plan_id,
-        "plan_version": run.plan_version,
-        "device_id": run.device_id,
-        "trace_id": run.trace_id,
-        "text_sha256": hashlib.sha256(text.encode()).hexdigest(),
-    }
-    record_audit(tx, ROOM, "actions.step.audited", f"run {tx.ids.to_text(run.id)} step {row.step_order}", detail)
-
-
 def _is_open(batch: Batch, run: int) -> bool:
     return any(row.ended_at is None for row in batch.steps[run].values())
 
@@ -244,66 +229,3 @@ def _aim(row: ActionStep, target: StepTarget) -> None:
 
 def _timer(row: ActionStep, seconds: float) -> NewJob:
     return NewJob(RECEIPT_KIND, {"run": row.run, "step": row.step_order}, delay_seconds=seconds)
-
-
-def _emit(tx: Tx, run: ActionRun, topic: str, value: object) -> None:
-    tx.emit(wire.MESSAGE_EVENT, run.id, ROOM, wire.message(topic, run.device_id, value, run.trace))
-
-
-def _executed(tx: Tx, run: ActionRun, row: ActionStep, process_ms: int) -> wire.ActionExecuted:
-    return wire.ActionExecuted(
-        wire.EXECUTED,
-        wire.meta_of(run.trace_id, tx.now, process_ms),
-        wire.context_of(run),
-        wire.ExecutedData(
-            run.group_id,
-            run.rule_id,
-            run.plan_id,
-            row.step_order,
-            row.channel_type,
-            row.state,  # type: ignore[arg-type]
-            row.provider_message_id,
-        ),
-        None,
-    )
-
-
-def _downlink(tx: Tx, run: ActionRun, row: ActionStep, end: StepEnd) -> wire.DownlinkRequested:
-    return wire.DownlinkRequested(
-        wire.DOWNLINK_REQUESTED,
-        wire.meta_of(run.trace_id, tx.now, end.process_ms),
-        wire.context_of(run),
-        wire.DownlinkData(run.group_id, run.rule_id, run.plan_id, row.step_order, end.subject, end.body),
-        None,
-    )
-
-
-def _emit_failure(tx: Tx, run: ActionRun, row: ActionStep, failure: StepFailure, process_ms: int) -> None:
-    failed_at = wire.instant(tx.now)
-    error = wire.FailedError(failure.stage, failure.code, failure.message, failure.retryable, failed_at)
-    data = wire.FailedData(run.group_id, run.rule_id, run.plan_id, row.step_order, row.channel_type)
-    meta = wire.meta_of(run.trace_id, tx.now, process_ms)
-    _emit(tx, run, wire.FAILED_TOPIC, wire.ActionFailed(wire.FAILED, meta, wire.context_of(run), data, error))
-    _emit(tx, run, wire.DEAD_TOPIC, dead_letter(run, row, tx.ids))
-
-
-def dead_letter(run: ActionRun, row: ActionStep, ids: Ids) -> wire.ActionDeadLetter:
-    """A failed step as the dead-letter topic and the workbench have it."""
-    return wire.ActionDeadLetter(
-        str(row.job),
-        ids.to_text(run.id),
-        run.plan_id,
-        row.step_order,
-        row.channel_type,
-        row.error_code or "",
-        row.error_message or "",
-        row.retry_count,
-        wire.instant(row.ended_at or 0),
-        row.reason or "non_retryable",  # type: ignore[arg-type]
-        run.evaluation_key,
-        run.trace_id,
-        run.device_id,
-        run.stream_id,
-        run.group_id,
-        run.rule_id,
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from ulak.actions.directory.entries import ChannelForm, ProfileForm, RouteForm
+from ulak.actions.directory.forms import ChannelForm, ProfileForm, RouteForm
 from ulak.app import Ulak
 from ulak.http.routes.actions_models import (
     After,
