@@ -118,7 +118,7 @@ async def test_an_answer_stands_though_what_follows_it_is_hindered(ulak, monkeyp
         raise Unavailable("another transaction holds what this one needs")
 
     with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(ulak.dispatch, "_following", hindered)
+        meanwhile.setattr(ulak.dispatch.progress, "_following", hindered)
         assert (await ulak.dispatch.reject(task, "h0")).task.state is TaskState.SEARCHING
     await drain(ulak)
     await advance(ulak, 3)
@@ -149,7 +149,7 @@ async def test_a_task_whose_caller_died_before_the_further_search_goes_on_by_its
     await settle_in(ulak, 1)
     task = (await ulak.dispatch.open(request())).task.id
     service = ulak.dispatch
-    verdict = await ulak.store.submit(service._verb, Answer("reject", task, "h0"))
+    verdict = await service.progress.submit(Answer("reject", task, "h0"))
     assert (verdict.wish, verdict.state) == ("search", TaskState.SEARCHING)
     await advance(ulak, 3)
     assert (await service.task(task)).task.state is TaskState.TIMED_OUT
@@ -279,7 +279,7 @@ async def test_an_offer_whose_timer_was_lost_ends_all_the_same(ulak, clock):
     await advance(ulak, 600)
     assert asked(await ulak.dispatch.task(task)) == ["h0"]
     await advance(ulak, 31)
-    await ulak.dispatch.expire_overdue(30_000)
+    await ulak.dispatch.progress.expire_overdue(30_000)
     await advance(ulak, 3)  # the room may have come first, and may still be searching
     assert (await ulak.dispatch.task(task)).task.state is TaskState.TIMED_OUT
 

@@ -50,7 +50,7 @@ WRITES: dict[str, dict[str, Any]] = {
     "lock_helpers": {"ids": IDS},
     "load_offers": {"tasks": IDS},
     "load_candidates": {"tasks": IDS, "searches": MANY},
-    "find_helpers": {"names": [f"h{one}" for one in IDS]},
+    "find_known": {"names": [f"h{one}" for one in IDS]},
     "find_once": {"marks": ["a", "b"]},
     "update_offers": {
         "id": IDS, "state": ["EXPIRED"] * 50, "ended_at": MANY, "released_at": MANY, "reason": [None] * 50,

@@ -59,8 +59,7 @@ INNER = {
     "ulak.channels", "ulak.rooms", "ulak.sample", "ulak.sampler", "ulak.redriver", "ulak.notify.post",
     "ulak.compute.run", "ulak.actions.start", "ulak.actions.link", "ulak.actions.run_of_link",
     "ulak.actions.start_redrive", "ulak.actions.close",
-    "ulak.notify.check_message", "ulak.dispatch.expire", "ulak.dispatch.proceed", "ulak.dispatch.skip",
-    "ulak.dispatch.pull", "ulak.dispatch.expire_overdue", "ulak.dispatch.flush_positions",
+    "ulak.notify.check_message", "ulak.dispatch.pull", "ulak.dispatch.flush_positions",
     "ulak.notify.endpoints.secrets", "ulak.compute.close", "ulak.compute.gauges", "ulak.compute.places",
     "ulak.changes.inbox",
 }  # fmt: skip

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ulak.backoff import Backoff
+from ulak.dispatch.command import Expire, Proceed
 from ulak.dispatch.model import EXPIRE, SEARCH, UNDELIVERED
 from ulak.spine.handler import Handler
 from ulak.spine.job import Job
 from ulak.spine.outcome import Done, Snooze
 
 if TYPE_CHECKING:
-    from ulak.dispatch.service import Dispatch
+    from ulak.dispatch.progress import TaskProgress
 
 # Deadlines that come together are decided together: the more run at once, the fewer commits.
 CONCURRENCY = {EXPIRE: 250, SEARCH: 50, UNDELIVERED: 50}
@@ -20,20 +21,20 @@ MAX_ATTEMPTS = 10_000
 PATIENCE = Backoff(0.5, 2.0, 30.0)
 
 
-def handlers(service: Dispatch) -> tuple[Handler, ...]:
+def handlers(progress: TaskProgress) -> tuple[Handler, ...]:
     async def expire(job: Job) -> Done | Snooze:
         """Not as a unit of its end: there it would take its locks in the opposite order."""
-        seconds = await service.expire(job.payload["task"], job.payload["offer"])
+        seconds = await progress.run(Expire(job.payload["task"], job.payload["offer"]))
         return Done() if seconds is None else Snooze(seconds, "the deadline is not there yet")
 
     async def search(job: Job) -> Done:
-        await service.proceed(job.payload["task"])
+        await progress.run(Proceed(job.payload["task"]))
         return Done()
 
     async def undelivered(job: Job) -> Done:
         metadata: dict[str, Any] = job.payload["payload"].get("metadata", {})
         if job.payload["outcome"] == "dead" and "offerId" in metadata:
-            await service.skip(metadata["taskId"], metadata["offerId"])
+            await progress.skip(metadata["taskId"], metadata["offerId"])
         return Done()
 
     calls = {EXPIRE: expire, SEARCH: search, UNDELIVERED: undelivered}

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice, repeat
 
-import msgspec
-
 from ulak.clock import Clock
 from ulak.dispatch.forms import NamedPosition
 from ulak.dispatch.nearby.geo import point_at, to_nano
@@ -77,13 +75,3 @@ def flush(tx: Tx, hints: Sequence[tuple[int, Hint]]) -> set[int]:
         latitude, longitude = position.latitude, position.longitude
         rows.append((identifier, to_nano(latitude), to_nano(longitude), *point_at(latitude, longitude), at))
     return {identifier for (identifier,) in tx.insert_rows(sql.flush_positions, rows)}
-
-
-class KnownHelper(msgspec.Struct, array_like=True):
-    helper: str
-    id: int
-
-
-def known_helpers(tx: Tx, names: Sequence[str]) -> dict[str, int]:
-    """Thousands at once: packed, since fetching one by one would give the interpreter's lock away as often."""
-    return {one.helper: one.id for one in tx.rows_as(sql.find_known, KnownHelper, names=list(names))}

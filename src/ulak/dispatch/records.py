@@ -117,9 +117,19 @@ def load_lists(tx: Tx, world: World, tasks: Iterable[HelpTask]) -> None:
         world.lists |= {task: candidates_of(packed) for task, _, packed in found}
 
 
+class KnownHelper(msgspec.Struct, array_like=True):
+    helper: str
+    id: int
+
+
+def known_helpers(tx: Tx, names: Collection[str]) -> dict[str, int]:
+    """Thousands at once: packed, since fetching one by one would give the interpreter's lock away as often."""
+    return {one.helper: one.id for one in tx.rows_as(sql.find_known, KnownHelper, names=list(names))}
+
+
 def load_names(tx: Tx, world: World, names: Collection[str]) -> None:
     if names:
-        world.names |= dict(tx.rows(sql.find_helpers, names=sorted(set(names))))
+        world.names |= known_helpers(tx, set(names))
 
 
 def load_helpers(tx: Tx, world: World, ids: Collection[int]) -> None:
@@ -155,7 +165,8 @@ def save(tx: Tx, changes: WorldChanges) -> None:
 
 
 def save_places(tx: Tx, helpers: Iterable[Helper]) -> None:
-    _each(tx, sql.move_helpers, [(*_place(one), one.id) for one in helpers])
+    """In the order of ids. A position that is older than the row's is left out."""
+    _many(tx, sql.flush_positions, [(one.id, *_place(one)) for one in helpers])
 
 
 def _save_searches(tx: Tx, searches: Sequence[tuple[HelpTask, int, SearchResult]]) -> None:

@@ -35,7 +35,7 @@ def dispatch_room(host: Host) -> Room[Dispatch]:
     return Room(
         "dispatch",
         service,
-        handlers(service),
+        handlers(service.progress),
         prunes={"dispatch_task": partial(prune_tasks, keep_millis=round(section.history_days * 86_400_000))},
         gauges=upkeep.gauges,
         start=upkeep.start,

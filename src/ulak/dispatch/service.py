@@ -11,13 +11,9 @@ from uuid import UUID
 from ulak import codec
 from ulak.dispatch import forms, views
 from ulak.dispatch.acts import Acts
-from ulak.dispatch.arguments import MAX_LIMIT, check_id, check_limit, mark_of, one_of
+from ulak.dispatch.arguments import check_id, check_limit, mark_of, one_of
 from ulak.dispatch.command import (
     Answer,
-    Command,
-    CommandAnswer,
-    Expire,
-    Extend,
     Forget,
     HelperCommand,
     HelperVerdict,
@@ -26,32 +22,28 @@ from ulak.dispatch.command import (
     Missing,
     Move,
     Open,
-    Proceed,
     Pull,
     Put,
-    Skip,
-    TaskCommand,
-    TaskVerdict,
     TaskView,
     Withdraw,
 )
 from ulak.dispatch.depth import Depth
-from ulak.dispatch.fairness import Figures, list_overdue, read_figures
+from ulak.dispatch.fairness import Figures, read_figures
 from ulak.dispatch.forms import HelperForm, NamedPosition, PositionForm, TaskForm
 from ulak.dispatch.model import Code, Contact, Helper, HelperStatus, HelpTask, TaskState
 from ulak.dispatch.nearby.bbox import Box
 from ulak.dispatch.nearby.geo import to_nano
-from ulak.dispatch.nearby.search import Searches
 from ulak.dispatch.policy import Policy
-from ulak.dispatch.positions import SLICE_ROWS, Hints, flush, known_helpers
+from ulak.dispatch.positions import SLICE_ROWS, Hints, flush
+from ulak.dispatch.progress import TaskProgress
+from ulak.dispatch.records import known_helpers
 from ulak.dispatch.refusal import refused
 from ulak.dispatch.views import OpenOffer, SearchView, TaskFilter, TaskStep
-from ulak.errors import Conflict, Invalid, NotFound, Unavailable
+from ulak.errors import Conflict, Invalid, NotFound
 from ulak.settings.dispatch import Dispatch as Section
 from ulak.spine.loops.bulk import write_in_slices
-from ulak.spine.store import Store, Verb, WriterQueue
+from ulak.spine.store import Store
 
-MAX_HINDERED = 3
 REQUEST = "dispatch.task"  # in traces: the span under which all of a task stands
 
 
@@ -66,12 +58,11 @@ class Dispatch:
     ) -> None:
         self._section = section
         self.policy: Policy = acts.policy
-        self._verb: Verb[Command, CommandAnswer] = Verb(WriterQueue.ENQUEUE, acts.run)
         self._store = open_store
         self._check = check_contact
         self._requested = requested
-        self._searches = Searches(open_store, acts.policy)
         self.depth = Depth(section.capacity)
+        self.progress = TaskProgress(acts, open_store, self.depth)
         self._flushing = asyncio.Lock()
         self.hints = Hints(lambda: self._store().clock)
 
@@ -154,7 +145,7 @@ class Dispatch:
         return (await self._of_helper(Pull(helper))).helper if found.timeouts else found
 
     async def _of_helper(self, command: HelperCommand) -> HelperVerdict:
-        answer = await self._store().submit(self._verb, command)
+        answer = await self.progress.submit(command)
         if not isinstance(answer, HelperVerdict):
             raise _no_helper(command.helper)
         return answer
@@ -178,13 +169,12 @@ class Dispatch:
         task = self._task(given)
         if idempotency_key is not None:
             task.once, task.digest = mark_of(idempotency_key, scope), hashlib.sha256(codec.encode(given)).hexdigest()
-        store = self._store()
-        answer = await store.submit(self._verb, Open(task, await self._searches.find(task)))
+        answer = await self.progress.submit(Open(task, await self.progress.searches.find(task)))
         if isinstance(answer, Mismatched):
             raise Conflict("this Idempotency-Key was used before with another body; use a new key for a new task")
         if isinstance(answer, Known):
             return await self.task(answer.task)
-        return (await self._settled(answer)).view
+        return (await self.progress.settle(answer)).view
 
     def _task(self, form: TaskForm) -> HelpTask:
         section, store = self._section, self._store()
@@ -232,64 +222,14 @@ class Dispatch:
         return await self._act(Answer(verb, self._number(task), helper, reason))
 
     async def _act(self, command: Answer | Withdraw) -> TaskView:
-        answer = await self._store().submit(self._verb, command)
+        answer = await self.progress.submit(command)
         if isinstance(answer, Missing):
             raise self._no_task(command.task) if answer.what == "task" else _no_helper(getattr(command, "helper", ""))
-        verdict = await self._settled(answer)
+        verdict = await self.progress.settle(answer)
         code: Code | None = getattr(answer, "code", None)
         if code is not None:
             raise refused(code, verdict.view, self._store().ids.to_text(verdict.view.task.id))
         return verdict.view
-
-    async def _settled(self, answer: CommandAnswer) -> TaskVerdict:
-        """Follow a verdict until nothing more has to be done: search again, go on down the list.
-
-        What was said is committed by then, so a store that is hindered meanwhile refuses nobody: a job goes on instead.
-        """
-        hindered = 0
-        while True:
-            assert isinstance(answer, TaskVerdict)
-            self.depth.live += answer.change
-            following: CommandAnswer | None = None
-            while following is None:
-                if answer.wish is None or hindered == MAX_HINDERED:
-                    return answer
-                try:
-                    following = await self._store().submit(self._verb, await self._following(answer))
-                except Unavailable:
-                    hindered += 1
-            answer = following
-
-    async def _following(self, verdict: TaskVerdict) -> TaskCommand:
-        task = verdict.view.task
-        if verdict.wish == "proceed":
-            return Proceed(task.id)
-        return Extend(task.id, task.searches, await self._searches.find(task))
-
-    # What the room's own jobs ask for
-
-    async def expire(self, task: int, offer: int) -> float | None:
-        """End an offer whose deadline has come; returns the seconds that are left when it has not."""
-        answer = await self._store().submit(self._verb, Expire(task, offer))
-        if not isinstance(answer, TaskVerdict):
-            return None  # pruned
-        verdict = await self._settled(answer)
-        return None if answer.again_at is None else max(answer.again_at - verdict.view.now, 1) / 1000
-
-    async def expire_overdue(self, grace_millis: int) -> None:
-        """End offers whose timers were lost, oldest first."""
-        found = await self._store().read(list_overdue, grace_millis, MAX_LIMIT)
-        await asyncio.gather(*(self.expire(task, offer) for task, offer in found))
-
-    async def proceed(self, task: int) -> None:
-        answer = await self._store().submit(self._verb, Proceed(task))
-        if isinstance(answer, TaskVerdict):
-            await self._settled(answer)
-
-    async def skip(self, task: UUID | str | int, offer: UUID | str | int) -> None:
-        answer = await self._store().submit(self._verb, Skip(self._number(task), self._number(offer)))
-        if isinstance(answer, TaskVerdict):
-            await self._settled(answer)
 
     # Looking
 

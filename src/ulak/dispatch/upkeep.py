@@ -90,7 +90,7 @@ class Upkeep:
     async def _look(self) -> None:
         self._figures = await self._service.fairness()
         if self._figures.overdue_seconds * 1000 > GRACE_MILLIS:
-            await self._service.expire_overdue(GRACE_MILLIS)
+            await self._service.progress.expire_overdue(GRACE_MILLIS)
 
     def gauges(self) -> Iterable[GaugePoint]:
         figures, hints = self._figures, self._service.hints

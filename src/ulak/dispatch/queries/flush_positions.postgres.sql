@@ -11,6 +11,6 @@ WITH free AS (
     z = (:z::bigint[])[width_bucket(id, :id::bigint[])],
     position_at = (:position_at::bigint[])[width_bucket(id, :id::bigint[])]
   WHERE id = ANY(ARRAY(SELECT id FROM free))
-    AND (position_at IS NULL OR position_at < (:position_at::bigint[])[width_bucket(id, :id::bigint[])])
+    AND (position_at IS NULL OR position_at <= (:position_at::bigint[])[width_bucket(id, :id::bigint[])])
 )
 SELECT id FROM free

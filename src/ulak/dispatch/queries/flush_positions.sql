@@ -8,5 +8,5 @@ UPDATE dispatch_helper SET
   z = new.z,
   position_at = new.position_at
 FROM new WHERE dispatch_helper.id = new.id
-  AND (dispatch_helper.position_at IS NULL OR dispatch_helper.position_at < new.position_at)
+  AND (dispatch_helper.position_at IS NULL OR dispatch_helper.position_at <= new.position_at)
 RETURNING dispatch_helper.id

@@ -1,2 +1,0 @@
-SELECT helper, id FROM dispatch_helper
-WHERE helper = ANY(:names::text[])

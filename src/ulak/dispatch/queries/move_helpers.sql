@@ -1,2 +1,0 @@
-UPDATE dispatch_helper SET latitude = :latitude, longitude = :longitude, cell = :cell, x = :x, y = :y, z = :z, position_at = :position_at
-WHERE id = :id
