@@ -132,3 +132,16 @@ async def test_a_stream_ends_when_the_ulak_stops():
         await served.ulak.close()
         async with asyncio.timeout(10):
             assert await response.content.read() in {b"", b": still here\n\n"}
+
+
+async def test_a_stream_writes_an_event_as_a_page_does():
+    async with serving(work=False) as served:
+        identifier = await served.enqueue("mail", {}, key="ayse@example.com")
+        stream = await served.session.get(f"{served.address}/api/events/stream?after=0")
+        async with asyncio.timeout(30):
+            while not (line := await stream.content.readline()).startswith(b"data: "):
+                pass
+        stream.close()
+        (first,) = (await served.get("/api/events?limit=1")).body["events"]
+    assert (json.loads(line.removeprefix(b"data: ")), first["job"]) == (first, identifier)
+    assert "ayse@example.com" not in str(first)

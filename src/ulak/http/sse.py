@@ -10,14 +10,14 @@ from fastapi.responses import StreamingResponse
 from ulak.spine.event import Reset
 
 
-def sse(seq: int, name: str, data: str) -> bytes:
-    return f"id: {seq}\nevent: {name}\ndata: {data}\n\n".encode()
+def sse(seq: int, name: str, data: bytes) -> bytes:
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (seq, name.encode(), data)
 
 
 def sse_reset(reset: Reset) -> bytes:
     """Return a reset: a follower has missed events and reads the present state again; the stream goes on."""
     said = {"reason": reset.reason, **reset._asdict()}
-    return sse(reset.resume, "reset", msgspec.json.encode(said).decode())
+    return sse(reset.resume, "reset", msgspec.json.encode(said))
 
 
 def stream_of(chunks: AsyncIterator[bytes], cursor: int) -> StreamingResponse:

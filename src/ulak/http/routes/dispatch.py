@@ -175,9 +175,9 @@ async def _as_events(told: AsyncIterator[Told], ids: Ids) -> AsyncIterator[bytes
             yield sse_reset(item)
         elif isinstance(item, ClosedOffer):
             data = codec.encode({"offerId": ids.to_text(item.id), "how": item.how})
-            yield sse(seq, "closed", data.decode())
+            yield sse(seq, "closed", data)
         else:
-            yield sse(seq, "offer", open_offer_out(item, ids).model_dump_json(by_alias=True))
+            yield sse(seq, "offer", open_offer_out(item, ids).model_dump_json(by_alias=True).encode())
 
 
 def _tasks(ulak: Ulak) -> APIRouter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Annotated
@@ -9,6 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Query
 from fastapi.responses import StreamingResponse
 
+from ulak import codec
 from ulak.access.caller import Caller
 from ulak.app import Ulak
 from ulak.clock import Clock
@@ -16,13 +18,14 @@ from ulak.errors import Error
 from ulak.http.caller import Needs
 from ulak.http.hot_routes import Routes
 from ulak.http.routes.jobs import Limit
-from ulak.http.routes.view import EventView, View, event_view
+from ulak.http.routes.view import EventView, View, event_fields, event_view
 from ulak.http.sse import sse, sse_reset, stream_of
-from ulak.spine.event import EventRecord, last_seq, read_page
+from ulak.spine.event import BLOCKS_PER_READ, EventRecord, last_seq, read_page
 from ulak.spine.loops.tail import Tail, TailPage
 from ulak.spine.store import Tx
 
 KEEP_ALIVE_SECONDS = 15.0
+PACE_SECONDS = 0.05  # what many commits bring is read and sent together, or each accept pays for a look of its own
 MAX_SEQ = 1 << 53
 
 May = Annotated[Caller, Depends(Needs("jobs"))]
@@ -95,7 +98,9 @@ async def _chunks(pages: AsyncIterator[TailPage], clock: Clock) -> AsyncIterator
         if chunk:
             spoken_at = clock.monotonic()
             yield chunk
+        if 0 < len(page.events) < BLOCKS_PER_READ:  # so few that nothing is left behind them
+            await clock.wait(asyncio.Event(), PACE_SECONDS)
 
 
 def _as_event(event: EventRecord) -> bytes:
-    return sse(event.seq, event.name, event_view(event).model_dump_json())
+    return sse(event.seq, event.name, codec.encode(event_fields(event)))

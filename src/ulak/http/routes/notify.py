@@ -222,4 +222,4 @@ async def _as_events(items: AsyncIterator[tuple[int, InboxItem | Reset | None]],
         elif isinstance(item, Reset):
             yield sse_reset(item)
         else:
-            yield sse(seq, "notification", inbox_item_out(item, ids).model_dump_json(by_alias=True))
+            yield sse(seq, "notification", inbox_item_out(item, ids).model_dump_json(by_alias=True).encode())

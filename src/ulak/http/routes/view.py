@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 from fastapi import Path, Query
@@ -200,16 +201,27 @@ def dead_view(record: Record, *, reveal: bool) -> DeadView:
 
 
 def event_view(event: EventRecord) -> EventView:
-    return EventView(
-        seq=event.seq,
-        at=event.at,
-        name=event.name,
-        job=str(event.job) if event.job else None,
-        kind=mask_text(event.kind),
-        data=[_event_part(part) for part in event.data] if isinstance(event.data, list) else _event_part(event.data),
-    )
+    return EventView(**event_fields(event))
+
+
+def event_fields(event: EventRecord) -> dict[str, Any]:
+    """An event as everybody may see it. A stream encodes these as they are: a model of each would cost more."""
+    data = event.data
+    return {
+        "seq": event.seq,
+        "at": event.at,
+        "name": event.name,
+        "job": str(event.job) if event.job else None,
+        "kind": _masked_kind(event.kind),
+        "data": [_event_part(part) for part in data] if isinstance(data, list) else _event_part(data),
+    }
+
+
+@lru_cache(1024)  # few are many events' kinds
+def _masked_kind(kind: str) -> str:
+    return mask_text(kind)
 
 
 def _event_part(part: Any) -> Any:
     """Numbers that stand for themselves in an event are counts and instants of ours."""
-    return part if isinstance(part, int) else mask_value("", part)
+    return part if part is None or isinstance(part, int) else mask_value("", part)
