@@ -89,6 +89,8 @@ class Misconfigured(Error):
 class Failure(Error):
     """A handler's attempt failed; the subclass tells the worker what to do next."""
 
+    tells_of_destination = True  # if not, the breaker of its destination does not hear of it
+
     # `code` is the failure in one word of its field (SMTP_TIMEOUT); a dead letter keeps it.
     def __init__(self, message: str | None = None, *, code: str | None = None) -> None:
         super().__init__(message)

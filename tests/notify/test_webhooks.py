@@ -148,6 +148,21 @@ async def test_endpoints_without_the_secret_they_require_cost_their_server_nothi
         assert (await sent(ulak, f"{hooks.url}/status/200")).status == "DELIVERED"
 
 
+async def test_messages_in_a_hurry_do_not_open_the_breaker_of_a_server_that_others_use(receiver, clock):
+    hooks = await receiver()
+
+    async def answer(request):
+        if request.path == "/slow":
+            await asyncio.Event().wait()
+        return web.Response()
+
+    hooks.answer = answer
+    async with hooking(clock) as ulak:
+        for _ in range(12):
+            await sent(ulak, f"{hooks.url}/slow", timeout_seconds=0.001)
+        assert (await sent(ulak, f"{hooks.url}/quick")).status == "DELIVERED"
+
+
 async def test_unknown_endpoints_are_told(clock):
     async with hooking(clock) as ulak:
         for verb in (ulak.notify.endpoints.enable, ulak.notify.endpoints.forget):

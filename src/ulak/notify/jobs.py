@@ -114,12 +114,21 @@ class Deliveries:
             failure = _held(told) if notification.hold and isinstance(told, Uncertain) else told
             self._telemetry.count("notify_failures", job.kind, (channel.name, _class(error)))
             self._telemetry.count("notify_errors", job.kind, (channel.name, getattr(error, "code", None) or "OTHER"))
+            if isinstance(failure, Failure) and self._was_hurried(notification, failure):
+                failure.tells_of_destination = False
             raise failure from None
         finally:
             seconds = self._clock.monotonic() - began
             self._telemetry.observe("notify_handle_seconds", job.kind, channel.name, seconds)
         self._note_delivered(job, channel.name)
         return Done(_result(channel, receipt))
+
+    def _was_hurried(self, notification: Notification, failure: Failure) -> bool:
+        """A time limit of the message's own was over: that says nothing of a destination which others use, too."""
+        late = (failure.code or "").endswith(("_TIMEOUT", "_CUT_OFF"))
+        ends_at = notification.expires_millis
+        has_ended = ends_at is not None and ends_at <= self._host.store.clock.now()
+        return late and (notification.timeout_seconds is not None or has_ended)
 
     def _note_delivered(self, job: Job, handler: str) -> None:
         seconds = (self._host.store.clock.now() - job.accepted_millis) / 1000

@@ -163,6 +163,8 @@ class AttemptRunner:
         self._telemetry.count("job_failures", handler.kind, classify.error_class(error))
         log.info("attempt_failed", kind=job.kind, job=job.id, attempt=job.attempt, error=classify.describe(error))
         if handler.breaker is not None and job.key is not None:
+            if not getattr(error, "tells_of_destination", True):
+                return
             if isinstance(error, Transient | Throttled | OSError | TimeoutError) and not isinstance(error, PutOff):
                 self._breakers.failed(job.key, handler.breaker, self._clock.now())
             else:  # the destination was reached and answered
