@@ -160,10 +160,11 @@ function renewRows(old, fresh) {
   }
   if (note) note.textContent = toasts.dataset.newer.replace("{n}", numbers.format(newer));
 }
+const isTyped = (part) => [...part.querySelectorAll("input")].some((input) => input.value !== input.defaultValue);
 function renew(old, fresh) {
   const focused = old.contains(document.activeElement);
   if (focused && document.activeElement.closest("tbody") && $("tbody", fresh)) return renewRows(old, fresh);
-  if (focused || old.querySelector("[data-revealed], [data-simulate], [data-preview], input:checked")) return;
+  if (focused || isTyped(old) || old.querySelector("[data-revealed], [data-simulate], [data-preview], input:checked")) return;
   for (const [place, details] of old.querySelectorAll("details").entries()) {
     const other = fresh.querySelectorAll("details")[place];
     if (other) other.open = details.open;
@@ -179,7 +180,7 @@ async function refresh() {
   const parts = (root) => root.querySelectorAll("#main section[id], #main .head");
   const places = [...parts(page)].map((one) => one.id).join();
   if (places !== [...parts(document)].map((one) => one.id).join()) {
-    if (!$("#main").contains(document.activeElement)) $("#main").replaceChildren(offline, ...[...$("#main", page).children].slice(1));
+    if (!$("#main").contains(document.activeElement) && !isTyped($("#main"))) $("#main").replaceChildren(offline, ...[...$("#main", page).children].slice(1));
     return;
   }
   for (const part of parts(document)) renew(part, page.getElementById(part.id));
