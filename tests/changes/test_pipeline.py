@@ -256,3 +256,12 @@ def test_a_cache_of_another_sync_is_closed_and_not_used(tmp_path):
     with open_fingerprints(path, Binding("epoch", 1, "v")) as known:
         assert list(known.vanished()) == ["a", "b"]
     assert [one.name for one in tmp_path.iterdir()] == ["PK-1.fp"]
+
+
+def test_a_cache_that_is_cut_off_anywhere_is_not_used(tmp_path):
+    path, binding = tmp_path / "PK-1.fp", Binding("epoch", 1, "v")
+    write_fingerprints(path, binding, [(9, "b"), (3, "a")])
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        assert open_fingerprints(path, binding) is None

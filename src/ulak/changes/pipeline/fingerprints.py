@@ -51,10 +51,9 @@ class Fingerprints:
             first = _aligned(start + size)
             lengths = first + 8 * self.count
             self._keys_at = lengths + 4 * self.count  # read, not mapped: who looks blocks up needs no key of theirs
-            whole = memoryview(self._map)
+            whole = stack.enter_context(memoryview(self._map))
             self.marks = stack.enter_context(whole[first:lengths].cast("Q"))
             self.lengths = stack.enter_context(whole[lengths : self._keys_at].cast("I"))
-            whole.release()
             if len(self.lengths) != self.count or self._keys_at + sum(self.lengths) != len(self._map):
                 raise ValueError(f"{path.name} is cut off")
             self.seen = bytearray(self.count)
