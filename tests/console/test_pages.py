@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.api.serving import serving
+from tests.browser.town import settings_of
 
 PATHS = (
     "",
@@ -71,6 +72,7 @@ async def test_a_job_is_found_listed_and_drawn(served):
     assert HOSTILE not in shown.text
     assert (await served.get("/console/jobs/12345")).status == 404
     assert (await served.get("/console/nowhere")).status == 404
+    assert (await served.get("/console/changes/gib/12345")).status == 404
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -98,3 +100,27 @@ async def test_language_and_theme_are_remembered(served):
     again = await served.get("/console/", headers={"cookie": "ulak_lang=tr; ulak_theme=dark"})
     assert "Genel bakış" in again.text
     assert 'data-theme="dark"' in again.text
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_drawn_task_is_also_told_in_words_and_no_more_than_happened(served):
+    await served.ulak.dispatch.put_helper("ayse", name="Ayşe", latitude=41.0, longitude=29.0)
+    view = await served.ulak.dispatch.open(requesterId="nur", category="pharmacy", latitude=41.0, longitude=29.0)
+    shown = await served.get(f"/console/tasks/{served.ulak.store.ids.to_text(view.task.id)}?lang=en")
+    (told,) = re.findall(r'role="img" aria-label="([^"]*offered Ayşe[^"]*)"', shown.text)
+    seconds = r"[+][0-9]+[.][0-9]{3} s"
+    assert re.fullmatch(rf"Timeline: opened {seconds}, searched {seconds}, offered Ayşe {seconds}", told)
+
+
+async def test_a_held_snapshot_is_shown_whatever_its_identifiers_are_made_of(tmp_path):
+    identifiers = [f"{number}/a?b&{{id}}%" for number in range(300)]
+    async with serving(**settings_of(tmp_path)) as served:
+        for title in ("Ada", "Deniz"):
+            lines = ["vkn,title,city", *(f"{one},{title},Ankara" for one in identifiers)]
+            (tmp_path / "companies.csv").write_text("\n".join(lines), encoding="utf-8")
+            sync = await served.ulak.changes.sync("companies")
+        assert sync.verdict == "quarantined"
+        shown = await served.get(f"/console/changes/companies/{sync.sync_id}?lang=en")
+        assert shown.status == 200
+        assert "0/a?b&amp;{id}%" in shown.text
+        assert "<del>Ada</del>" in shown.text

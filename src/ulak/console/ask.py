@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 import msgspec
 from fastapi import FastAPI
@@ -30,7 +30,7 @@ class Reply:
 
 
 async def ask(api: FastAPI, caller: Caller, path: str, query: Mapping[str, str] | None = None) -> Reply:
-    """GET a public route."""
+    """GET a public route. The path is quoted, as in a request's first line."""
     status, body = 500, bytearray()
 
     async def receive() -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _scope(caller: Caller, path: str, query: Mapping[str, str]) -> dict[str, Any
         "http_version": "1.1",
         "method": "GET",
         "scheme": "http",
-        "path": path,
+        "path": unquote(path),
         "raw_path": path.encode(),
         "root_path": "",
         "query_string": urlencode(query).encode(),

@@ -59,7 +59,7 @@ class PageRenderer:
     async def page(self, path: str, look: Glance) -> str:
         page, given = self._find(path)
         found = await self._ask_all(page, look, given)
-        if page.source is not None and _subject(page, found) is None:
+        if page.source is not None and (found.of(_named(page.source, found)) is None or _subject(page, found) is None):
             failure = next(iter(found.failures.values()), "")
             raise NotFound(failure or f"no {path!r:.80} here")
         return self._fill(

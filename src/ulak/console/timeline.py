@@ -95,7 +95,11 @@ def draw_offers(
         TimelineRow(names.get(helper, helper), FIRST + LANE * place, all_)
         for place, (helper, all_) in enumerate(bars.items())
     ]
-    told = ", ".join(f"{found.say(word)} {names.get(who, who)} +{seconds:.3f} s" for seconds, word, who in moments)
+    told = ", ".join(
+        f"{found.say(word)}{who and ' '}{names.get(who, who)} +{seconds:.3f} s"
+        for seconds, word, who in moments
+        if word
+    )
     return _assembled(lanes, begins, whole, step, told, found) if lanes else None
 
 

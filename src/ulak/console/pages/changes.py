@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
@@ -146,7 +147,7 @@ def _diff(found: Found) -> dict[str, Any] | None:
         return None
     rows = [
         {"identifier": one["identifier"], "change": one["changeType"], "sign": SIGNS[one["changeType"]],
-         **marked(_fields(found.of(f"/api/v1/{feed}/{one['identifier']}")), _fields(one.get("record")))}
+         **marked(_fields(found.of(_published_record(feed, one["identifier"]))), _fields(one.get("record")))}
         for feed, one in kept[:SHOWN]
     ]  # fmt: skip
     wanted = found.query.get("change", "")
@@ -168,10 +169,15 @@ def _fields(record: Any) -> dict[str, Any]:
     }
 
 
+def _published_record(feed: str, identifier: str) -> str:
+    """An identifier is a list's own text: it may have anything in it, also what divides an address."""
+    return f"/api/v1/{feed}/{quote(identifier, safe='')}"
+
+
 def _before(place: int) -> Any:
     def source(found: Found) -> str | None:
         wanted = _record_sources(found)
-        return f"/api/v1/{wanted[place][0]}/{wanted[place][1]}" if place < len(wanted) else None
+        return _published_record(*wanted[place]) if place < len(wanted) else None
 
     return source
 
