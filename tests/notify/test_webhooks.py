@@ -148,6 +148,16 @@ async def test_endpoints_without_the_secret_they_require_cost_their_server_nothi
         assert (await sent(ulak, f"{hooks.url}/status/200")).status == "DELIVERED"
 
 
+async def test_endpoints_without_the_secret_they_require_do_not_hide_that_their_server_fails(receiver, clock):
+    hooks = await receiver()
+    async with hooking(clock) as ulak:
+        await ulak.notify.endpoints.register(f"{hooks.url}/waits", requires_secret=True)
+        for _ in range(10):
+            await sent(ulak, f"{hooks.url}/status/500")
+            await sent(ulak, f"{hooks.url}/waits")
+        assert [one.state for one in ulak.loops.breakers.all()] == ["open"]
+
+
 async def test_messages_in_a_hurry_do_not_open_the_breaker_of_a_server_that_others_use(receiver, clock):
     hooks = await receiver()
 
@@ -161,6 +171,19 @@ async def test_messages_in_a_hurry_do_not_open_the_breaker_of_a_server_that_othe
         for _ in range(12):
             await sent(ulak, f"{hooks.url}/slow", timeout_seconds=0.001)
         assert (await sent(ulak, f"{hooks.url}/quick")).status == "DELIVERED"
+
+
+async def test_a_server_that_hangs_opens_its_breaker_though_messages_would_wait_longer(receiver, clock):
+    hooks = await receiver()
+
+    async def hang(request):
+        await asyncio.Event().wait()
+
+    hooks.answer = hang
+    async with hooking(clock, timeout_seconds=0.02) as ulak:
+        for _ in range(10):
+            await sent(ulak, f"{hooks.url}/slow", timeout_seconds=60)
+        assert [one.state for one in ulak.loops.breakers.all()] == ["open"]
 
 
 async def test_unknown_endpoints_are_told(clock):

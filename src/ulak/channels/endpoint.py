@@ -10,7 +10,7 @@ from ulak import codec
 from ulak.channels.signature import Secret, new_key_pair, new_secret, public_half
 from ulak.channels.ssrf import is_url, normal_url
 from ulak.clock import maybe_datetime, to_datetime, to_millis
-from ulak.errors import Invalid, NotFound, Permanent, PutOff
+from ulak.errors import Invalid, NotFound, Permanent, Transient
 from ulak.spine.query import Queries
 from ulak.spine.room import Host
 from ulak.spine.store import Tx
@@ -140,10 +140,12 @@ class Endpoints:
         if known is not None and known.secrets:
             return known.secrets
         if known is not None and known.requires_secret:
-            raise PutOff(
+            missing = Transient(
                 "The webhook endpoint requires a secret of its own and has none; register one with its URL.",
                 code="WEBHOOK_SECRET_MISSING",
             )
+            missing.tells_of_destination = False  # nothing was sent there
+            raise missing
         return (await self._own_secret(),)
 
     async def _own_secret(self) -> Secret:

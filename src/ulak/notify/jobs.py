@@ -106,7 +106,8 @@ class Deliveries:
 
     async def _deliver(self, job: Job, notification: Notification) -> Done:
         channel = self._registry.find(notification.notification_type)
-        began = self._clock.monotonic()
+        began, loop = self._clock.monotonic(), asyncio.get_running_loop()
+        handed_at = loop.time()  # by the clock of the channels' own timeouts
         try:
             receipt = await _handed(channel, to_message(job, notification))
         except Exception as error:  # noqa: BLE001 - counted whatever it is, and raised again
@@ -114,7 +115,7 @@ class Deliveries:
             failure = _held(told) if notification.hold and isinstance(told, Uncertain) else told
             self._telemetry.count("notify_failures", job.kind, (channel.name, _class(error)))
             self._telemetry.count("notify_errors", job.kind, (channel.name, getattr(error, "code", None) or "OTHER"))
-            if isinstance(failure, Failure) and self._was_hurried(notification, failure):
+            if isinstance(failure, Failure) and self._was_hurried(notification, failure, loop.time() - handed_at):
                 failure.tells_of_destination = False
             raise failure from None
         finally:
@@ -123,12 +124,15 @@ class Deliveries:
         self._note_delivered(job, channel.name)
         return Done(_result(channel, receipt))
 
-    def _was_hurried(self, notification: Notification, failure: Failure) -> bool:
-        """A time limit of the message's own was over: that says nothing of a destination which others use, too."""
+    def _was_hurried(self, notification: Notification, failure: Failure, seconds: float) -> bool:
+        """A time limit of the message's own was over: that says nothing of a destination which others use, too.
+
+        One that the channel's own limits were shorter than was not: a server that hangs opens its breaker.
+        """
         late = (failure.code or "").endswith(("_TIMEOUT", "_CUT_OFF"))
-        ends_at = notification.expires_millis
+        limit, ends_at = notification.timeout_seconds, notification.expires_millis
         has_ended = ends_at is not None and ends_at <= self._host.store.clock.now()
-        return late and (notification.timeout_seconds is not None or has_ended)
+        return late and (has_ended or (limit is not None and seconds >= limit))
 
     def _note_delivered(self, job: Job, handler: str) -> None:
         seconds = (self._host.store.clock.now() - job.accepted_millis) / 1000
