@@ -9,6 +9,7 @@ import pytest
 
 from tests.buses.conftest import build, until
 from tests.postgres_server import fresh_database
+from ulak.buses.resender import Resender
 from ulak.buses.route import publish
 from ulak.errors import Conflict, Invalid, Refused, Unavailable
 from ulak.spine.room import Room
@@ -157,6 +158,25 @@ async def test_what_a_topic_did_not_take_is_sent_by_the_next_process(address, to
         await second.bus.publish(topic("t"), {"n": 3})
         await until(lambda: len(listener.records) >= 3)
     assert [value["n"] for value in listener.values] == [1, 2, 3]
+
+
+async def test_a_resender_that_fails_is_followed_by_another(address, topic, listener, monkeypatch):
+    refusals = [Refused("the store is too far behind to take more")]
+    write = Resender._write
+
+    async def refuse_first(self, *args):
+        if refusals:
+            raise refusals.pop()
+        return await write(self, *args)
+
+    monkeypatch.setattr(Resender, "_write", refuse_first)
+    listener.failures = [ZeroDivisionError()]
+    ulak = build(address, {"kind": "local"})
+    ulak.bus.listen(topic("t"), listener.take)
+    async with ulak:
+        await ulak.bus.publish(topic("t"), {"n": 1})
+        await until(lambda: len(listener.records) >= 1)
+    assert (listener.values, refusals) == ([{"n": 1}], [])
 
 
 async def test_at_the_bound_of_what_waits_the_relay_stands_still_and_says_so(address, topic, listener, monkeypatch):

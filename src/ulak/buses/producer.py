@@ -43,16 +43,15 @@ class KafkaProducer:
         self._client = None
 
     def _send(self, messages: Sequence[BusMessage]) -> list[Undelivered]:
-        if self._client is None:
-            self._client = _client(self._config)
-        page = _Page(self._client, messages)
+        client = self._client = self._client or _client(self._config)
+        page = _Page(client, messages)
         page.hand_over()
         if not page.failed:
             return []
         try:
             return page.refused()
         finally:
-            self._drop(self._client)
+            self._drop(client)  # `close` may have come meanwhile
 
     def _drop(self, client: Producer) -> None:
         """Forget messages that were not taken: this process or another sends them again, so none may leave later."""

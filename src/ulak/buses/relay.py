@@ -13,7 +13,7 @@ from ulak.backoff import Backoff
 from ulak.buses import lease, waiting
 from ulak.buses.resender import MAX_WAITING, Resender
 from ulak.buses.route import EventRouter
-from ulak.errors import Unavailable
+from ulak.errors import Error, Unavailable
 from ulak.spine.bus import BusMessage, MessageBus
 from ulak.spine.loops.tail import Tail, TailPage
 from ulak.spine.store import Store, Tx
@@ -62,7 +62,7 @@ class BusRelay:
                 self.leads = found is not None
                 if found is not None:
                     await self._relay(*found)
-            except Unavailable as error:
+            except Error as error:
                 log.warning("bus_relay_waits", error=str(error))
             await self._pause(ELECTION_SECONDS)
         if self.leads:
@@ -72,18 +72,19 @@ class BusRelay:
         self.resender.begin(waiting)
         resending = asyncio.create_task(self.resender.run(), name="ulak-bus-resender")
         try:
-            await self._follow(start)
+            await self._follow(start, resending)
         finally:
             self.resender.stop()
             await resending
 
-    async def _follow(self, start: int) -> None:
+    async def _follow(self, start: int, resending: asyncio.Task[None]) -> None:
+        """Until another process leads, or the resender has ended: without it, topics would wait for ever."""
         self.position, self._kept_at = start, self._store.clock.monotonic()
         async with aclosing(self._tail.follow(await self._tail.begin(start))) as pages:
             async for page in pages:
                 if page.reset is not None:
                     log.error("bus_events_lost", asked=page.reset.asked, oldest=page.reset.oldest)
-                if self._stopping.is_set() or not await self._pass_on(page):
+                if self._stopping.is_set() or resending.done() or not await self._pass_on(page):
                     return
 
     async def _pass_on(self, page: TailPage) -> bool:
