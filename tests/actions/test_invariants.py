@@ -64,11 +64,10 @@ async def _play(address: str, scenario: dict[str, Any]) -> None:
         if scenario["stop"] is not None:
             await _stop(ulak, scenario["stop"], runs[0])
         assert (await ulak.actions.watchdog())["difference"] == 0
-        await _until_ended(ulak)
+        await _until_ended(ulak, runs)
         redriven = len(await ulak.actions.redrive_many()) if scenario["redrive"] else 0
         await drain(ulak)
-        await _until_ended(ulak)
-        views = [await ulak.actions.run(run) for run in runs]
+        views = await _until_ended(ulak, runs)
         assert (await ulak.actions.watchdog()) == {
             "accepted": len(runs),
             "ended": len(runs),
@@ -80,12 +79,16 @@ async def _play(address: str, scenario: dict[str, Any]) -> None:
         _check_messages(channel)
 
 
-async def _until_ended(ulak) -> None:
-    """Four steps that each wait for a receipt at three channels take twelve timers, and delays and retries theirs."""
+async def _until_ended(ulak, runs: list[Any]) -> list[dict[str, Any]]:
+    """The runs at last: four steps that wait for receipts at three channels take twelve timers, and retries theirs."""
+    views: list[dict[str, Any]] = []
     for seconds in (5, 20, *[60] * 40):
         await advance(ulak, seconds)
-        if not (await ulak.actions.watchdog())["waiting"]:
-            return
+        views = [await ulak.actions.run(run) for run in runs]
+        under_way = any(step["state"] in {"waiting", "sending"} for view in views for step in view["steps"])
+        if not under_way and not (await ulak.actions.watchdog())["waiting"]:
+            break
+    return views
 
 
 async def _stop(ulak, how: str, run: Any) -> None:

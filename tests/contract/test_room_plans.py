@@ -93,7 +93,6 @@ CHANGES = Plans(
         "delete_versions": {"feed": "f", "positions": list(range(1, 11))},
         "delete_publications": {"feed": "f", "stamp": 10},
         "find_expired": {"feed": "f", "cutoff": 100},
-        "find_held": {"registry": "r1"},
         "release_held": {"registry": "r1"},
         "prune_syncs": {"before": 10},
     },

@@ -1,4 +1,4 @@
-"""What the end of a step says outside: its events, its dead letter, and its line in the audit chain."""
+"""Results of a step that has ended: its event, its dead letter, and its line in the audit chain."""
 
 from __future__ import annotations
 
