@@ -133,7 +133,7 @@ async def test_an_address_is_sent_five_codes_in_an_hour_whichever_channels_have_
         await drain(ulak)  # time that passes while they run would end their attempts
         await advance(ulak, 600)
         await book.delete_channel(1)
-        with pytest.raises(Refused, match="5 codes") as refused:
+        with pytest.raises(Refused, match="has had its codes") as refused:
             await book.verify(3)
         assert refused.value.retry_after_seconds == pytest.approx(3000, abs=1)
         await book.verify(2)  # another address
@@ -142,6 +142,15 @@ async def test_an_address_is_sent_five_codes_in_an_hour_whichever_channels_have_
         await book.verify(3)
         await drain(ulak)
     assert len(channel.messages) == 7
+
+
+async def test_a_webhook_may_be_verified_more_often_than_a_person(make, world, channel):
+    async with make() as ulak:
+        await world(ulak).person(("webhook", "https://example.org/hook"), verified=False)
+        for _ in range(8):
+            await ulak.actions.directory.verify(1)
+        await drain(ulak)
+    assert len(channel.messages) == 8
 
 
 async def test_an_old_code_is_refused(make, world, channel):

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from tests.notify.conftest import build
-from ulak import Invalid, NotFound, Refused
+from ulak import Conflict, Invalid, NotFound, Refused
 from ulak.channels.signature import BadSignature, Secret, new_secret, verify
 from ulak.clock import to_datetime
 from ulak.testing import advance, drain
@@ -96,6 +96,17 @@ async def test_a_registered_endpoint_gets_signed_messages_and_rotation_overlaps(
     assert fits(by_both, new)
     assert fits(by_new, new)
     assert not fits(by_new, old)
+
+
+async def test_an_endpoint_has_ten_secrets_at_a_time(clock):
+    async with hooking(clock) as ulak:
+        url = "https://example.org/hook"
+        for _ in range(10):
+            await ulak.notify.endpoints.register(url)
+        with pytest.raises(Conflict, match="at most 10 secrets"):
+            await ulak.notify.endpoints.register(url)
+        clock.advance(86_401)
+        assert await ulak.notify.endpoints.register(url)
 
 
 def fits(request, secret):

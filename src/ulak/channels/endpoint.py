@@ -10,7 +10,7 @@ from ulak import codec
 from ulak.channels.signature import Secret, new_key_pair, new_secret, public_half
 from ulak.channels.ssrf import is_url, normal_url
 from ulak.clock import maybe_datetime, to_datetime, to_millis
-from ulak.errors import Invalid, NotFound, Permanent, Transient
+from ulak.errors import Conflict, Invalid, NotFound, Permanent, Transient
 from ulak.spine.query import Queries
 from ulak.spine.room import Host
 from ulak.spine.store import Tx
@@ -18,6 +18,7 @@ from ulak.spine.store import Tx
 sql = Queries(__package__)
 
 OVERLAP_SECONDS = 86_400.0
+MAX_SECRETS = 10  # of an endpoint at a time: each adds a signature to the header of every message
 REMEMBER_SECONDS = 2.0
 
 
@@ -83,10 +84,11 @@ def rotate(tx: Tx, url: str) -> tuple[Endpoint, str]:
 
 
 def _ending(secrets: Sequence[Secret], now: datetime) -> tuple[Secret, ...]:
+    live = [one for one in secrets if one.is_live(now)]
+    if len(live) >= MAX_SECRETS:
+        raise Conflict(f"an endpoint has at most {MAX_SECRETS} secrets at a time; wait until the older ones have ended")
     ends_at = now + timedelta(seconds=OVERLAP_SECONDS)
-    return tuple(
-        replace(one, expires_at=min(one.expires_at or ends_at, ends_at)) for one in secrets if one.is_live(now)
-    )
+    return tuple(replace(one, expires_at=min(one.expires_at or ends_at, ends_at)) for one in live)
 
 
 def own_key(tx: Tx) -> str:

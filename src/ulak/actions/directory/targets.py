@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
 
 from ulak.actions.model import MAX_TARGET
+from ulak.channels.ssrf import is_url
 
 _CONTROL = re.compile(r"[\x00-\x20\x7f\u0085\u2028\u2029]")
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
@@ -28,15 +28,5 @@ def problem_with(channel_type: str, target: str) -> str | None:
     if channel_type == "email":
         return None if _ADDRESS.fullmatch(target) and ".." not in target else "must be one e-mail address"
     if channel_type == "webhook":
-        return None if _is_url(target) else "must be an http or https URL without a password"
+        return None if is_url(target) else "must be an http or https URL without a password"
     return None
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        host = parts.hostname or ""
-        plain = parts.scheme in ("http", "https") and bool(host) and parts.port != 0
-    except ValueError:
-        return False
-    return plain and "%" not in host and parts.username is None and parts.password is None

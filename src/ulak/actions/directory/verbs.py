@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ulak.actions.audited import PYTHON, audited
 from ulak.actions.directory import entries
 from ulak.actions.directory.forms import ChannelForm, ProfileForm, RouteForm, parse_form
-from ulak.actions.directory.verification import MAX_CODES, confirm, new_code, refusal, start_verification, trust
+from ulak.actions.directory.verification import confirm, new_code, refusal, start_verification, trust
 from ulak.actions.model import ActionRoute, RecipientChannel, RecipientProfile
 from ulak.actions.wire.request import check_limit
 from ulak.errors import Refused
@@ -82,13 +82,11 @@ class Directory:
         await self._change(entries.delete_channel, "actions.channel.deleted", who, identifier)
 
     async def verify(self, identifier: int) -> RecipientChannel:
-        """Send a code through the channel; five in an hour go to one address, whichever channels have it."""
+        """Send a code through the channel. One address gets so many in an hour, whichever channels have it."""
         answer = await self._host.store.write(start_verification, identifier, new_code(), self._secret())
         if isinstance(answer, RecipientChannel):
             return answer
-        raise Refused(
-            f"{MAX_CODES} codes were sent to this address within an hour; ask again later", retry_after_seconds=answer
-        )
+        raise Refused("this address has had its codes of an hour; ask again later", retry_after_seconds=answer)
 
     async def confirm(self, identifier: int, code: str) -> RecipientChannel:
         """The code came back: the channel is verified. Five wrong ones, and it has failed."""

@@ -29,7 +29,8 @@ sql = Queries("ulak.actions")
 KIND = kind_of("verify")
 MAX_WRONG = 5
 VALID_MILLIS = 15 * 60_000
-MAX_CODES = 5  # to one address in an hour
+MAX_CODES = 5  # to one address in an hour: a person must not be flooded
+MAX_CODES_TO_WEBHOOK = 100
 HOUR_MILLIS = 3_600_000
 
 
@@ -41,7 +42,8 @@ def start_verification(tx: Tx, identifier: int, code: str, secret: str) -> Recip
     """Keep the code's digest, and owe a message with the code; the seconds to wait where the address has had enough."""
     channel = read_channel(tx, identifier)
     address = _digest(secret, channel.channel_type, channel.target.casefold())
-    if (wait := _count_code(tx, address)) is not None:
+    most = MAX_CODES_TO_WEBHOOK if channel.channel_type == "webhook" else MAX_CODES
+    if (wait := _count_code(tx, address, most)) is not None:
         return wait
     digest = _digest(secret, identifier, code)
     tx.execute(sql.save_verification, channel=identifier, digest=digest, wrong=0, expires_at=tx.now + VALID_MILLIS)
@@ -49,11 +51,11 @@ def start_verification(tx: Tx, identifier: int, code: str, secret: str) -> Recip
     return channel
 
 
-def _count_code(tx: Tx, address: str) -> float | None:
+def _count_code(tx: Tx, address: str, most: int) -> float | None:
     """Counted by address and not by channel: a channel can be deleted and made again."""
     tx.lock_keys([f"actions:code:{address}"])
     sent: list[int] = [at for (at,) in tx.rows(sql.list_codes, address=address, since=tx.now - HOUR_MILLIS)]
-    if len(sent) >= MAX_CODES:
+    if len(sent) >= most:
         return (sent[0] + HOUR_MILLIS - tx.now) / 1000
     tx.execute(sql.keep_code, address=address, sent_at=max(tx.now, sent[-1] + 1 if sent else 0))
     return None

@@ -93,7 +93,7 @@ def chord_of(meters: float) -> int:
     return math.floor((2 * _SCALE * math.sin(angle)) ** 2)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)  # a task searches again in the same circle
 def ranges_around(centre: Point, radius_meters: float) -> tuple[Range, ...]:
     """At most MAX_RANGES ranges that hold the cells of all points within the radius."""
     for resolution in range(RESOLUTION, -1, -1):

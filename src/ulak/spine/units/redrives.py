@@ -14,7 +14,8 @@ from ulak.spine.units.dead_letters import redrive_by
 
 sql = Queries("ulak.spine")
 
-NAME = "redrive"  # of its row in `meta`, and of the lock that orders those who change it
+NAME = "redrive"  # of its row in `meta`
+LOCK = "dead:redrive"  # it orders those who change the row
 GONE = "the process that sent them is gone; letters that were not sent are still here: start again for the rest"
 
 
@@ -79,7 +80,7 @@ def stop_redrive(tx: Tx, own: int, who: str) -> Progress | None:
 
 
 def _locked(tx: Tx, own: int) -> Progress | None:
-    tx.lock_keys([NAME])
+    tx.lock_keys([LOCK])
     return read_redrive(tx, own)
 
 
