@@ -360,7 +360,8 @@ async def test_a_held_snapshot_is_filtered_and_rejected(console):
     before = await tab.value(fetches)
     await tab.until(f"{fetches} >= {before + 2}")  # drawn again meanwhile; what was typed stays
     await tab.click(".filters button")
-    await tab.until("document.querySelectorAll('.diff tbody tr').length === 1")
+    only = "document.querySelectorAll('.diff tbody tr').length === 1"
+    await tab.until(f"{only} && document.readyState === 'complete'")  # then its buttons answer
     assert await tab.value("location.search.includes('contains=1000000007')")
     assert await click(tab, "Reject snapshot") == "Reject 300 changes?"
     await agree(tab)
