@@ -93,7 +93,7 @@ def _sync_verdict(found: Found) -> Markup:
     sync, say = found.of(SYNC), found.say
     if found.of(PREVIEW) is None or not found.of(PREVIEW)["held"]:
         return Markup.escape(
-            say("{verdict}: {numbers}.", verdict=say(str(sync["verdict"])), numbers=_numbers(sync, found))
+            say("{verdict}: {numbers}.", verdict=say(sync["verdict"] or sync["status"]), numbers=_numbers(sync, found))
         )
     return Markup("{}. <b>{}</b>").format(
         sync.get("error") or "", say("Nothing of it is published; readers still get the list before.")
