@@ -10,23 +10,17 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
-import structlog
-
-from ulak.actions.service import Actions
 from ulak.buses.runner import BusRunner
-from ulak.changes.service import Changes
 from ulak.channels.channel import Channel
 from ulak.channels.message import NewMessage
-from ulak.channels.registry import Registry, make_registry
+from ulak.channels.registry import Registry, make_registry, tell_simulated
 from ulak.clock import Clock, SystemClock
 from ulak.compute.pool.cpus import usable_cpus
-from ulak.compute.service import Compute
 from ulak.declarer import Declarer
-from ulak.dispatch.service import Dispatch
 from ulak.enqueuer import Enqueuer
 from ulak.errors import Conflict, Error, Misconfigured, Unavailable
-from ulak.notify.service import Notify
-from ulak.rooms import LINES, Rooms
+from ulak.log import get_logger
+from ulak.rooms import LINES, Namespaces, Rooms
 from ulak.settings import Settings, load
 from ulak.spine.audit import AuditLog
 from ulak.spine.jobs import Jobs
@@ -45,7 +39,7 @@ from ulak.spine.units.prune import Ages
 from ulak.spine.units.sample import Sample
 from ulak.stores.open import make_store
 
-log = structlog.get_logger("ulak")
+log = get_logger("ulak")
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -69,7 +63,7 @@ def _make_tracer(settings: Settings) -> Tracer:
     return OtelTracer()
 
 
-class Ulak(Declarer, Enqueuer):
+class Ulak(Namespaces, Declarer, Enqueuer):
     """A courier. Use it inside `async with`; two of them can live in one process.
 
     `work` says which kinds this process serves: all that have a handler, none, or those that fit `["notify.*"]`.
@@ -142,8 +136,10 @@ class Ulak(Declarer, Enqueuer):
             ages=Ages.of_days(spine.history_days, spine.events_days, spine.dead_days, spine.followed_days),
             served=self._served,
         )
-        if self.works and (crowding := self.handlers.crowding(worker.concurrency)) is not None:
-            log.warning("kinds_crowded", note=crowding)
+        if self.works:
+            tell_simulated(self.channels)
+            if (crowding := self.handlers.crowding(worker.concurrency)) is not None:
+                log.warning("kinds_crowded", note=crowding)
         await store.open(loops)
         self._store, self._loops, self._sampler = store, loops, Sampler(store)
         self._redriver = Redriver(store)
@@ -178,7 +174,8 @@ class Ulak(Declarer, Enqueuer):
         self._store = self._loops = self._sampler = self._redriver = None
         self.stop_report = report
         counts = {name: getattr(report, name) for name in ("finished", "released", "cancelled")}
-        log.info("stopped", **counts, left=len(report.left))
+        if self.works:  # whoever only enqueues has nothing to tell
+            log.info("stopped", **counts, left=len(report.left))
         return report
 
     async def _close_rooms(self) -> None:
@@ -256,26 +253,6 @@ class Ulak(Declarer, Enqueuer):
         self.telemetry.gauges(room.gauges)
         if "requests" in room.ports:
             self.bus.accept_from(*room.ports["requests"]())
-
-    @property
-    def notify(self) -> Notify:
-        return self.rooms.notify.service
-
-    @property
-    def actions(self) -> Actions:
-        return self.rooms.actions.service
-
-    @property
-    def compute(self) -> Compute:
-        return self.rooms.compute.service
-
-    @property
-    def dispatch(self) -> Dispatch:
-        return self.rooms.dispatch.service
-
-    @property
-    def changes(self) -> Changes:
-        return self.rooms.changes.service
 
     def post(self, tx: Tx, messages: Sequence[NewMessage]) -> list[int]:
         """Send notifications with the transaction of a unit of your own; a bound does not refuse them."""

@@ -33,7 +33,7 @@ def to_millis(instant: datetime) -> int:
 
 
 def given_millis(name: str, instant: datetime) -> int:
-    """An instant from a caller, who is told which parameter is none, or has no time zone."""
+    """An instant from a caller; the refusal names the parameter that is not an instant or has no time zone."""
     if not isinstance(instant, datetime):
         raise Invalid(
             f"{name}: {instant!r:.50} is no datetime; give an aware one", fields=[(name, "must be an aware datetime")]

@@ -60,7 +60,9 @@ def _expected(wanted: str, got: str | None, length: str | None, bound: str | Non
     if bound is None or number is None:
         return f"must be {words}"
     limit = f"{_BOUNDS[bound]} {grouped(number)}"
-    return f"must be {words} of {limit} characters" if length else f"must be {words}, {limit}"
+    if not length:
+        return f"must be {words}, {limit}"
+    return f"must be {words} of {limit} {'items' if 'array' in wanted else 'characters'}"
 
 
 def _choices(wanted: Any) -> list[Any]:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Declarer(ABC):
-    """`Ulak` has these. All of them are told before it is opened."""
+    """Declarations that `Ulak` inherits; all of them are made before it is opened."""
 
     settings: Settings
     clock: Clock
@@ -63,7 +63,7 @@ class Declarer(ABC):
         The payload is then decoded and checked when a job is enqueued here, and again before the handler runs.
         """
         if not isinstance(kind, str):
-            raise Invalid(f'{kind!r:.50} is no job kind; write @ulak.handles("room.verb")')
+            raise Invalid(f'{kind!r:.50} is not a job kind; write @ulak.handles("room.verb")')
         spine = self.settings.spine
         usual = Backoff(spine.retry_first_seconds, spine.retry_factor, spine.retry_cap_seconds, spine.retry_jitter)
 
@@ -83,7 +83,7 @@ class Declarer(ABC):
                     admission,
                     wait_seconds,
                     breaker,
-                    payload,
+                    payload=payload,
                 )
             )
             return call

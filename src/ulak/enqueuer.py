@@ -92,14 +92,14 @@ class Enqueuer(ABC):
         return await self.loops.gate.enqueue(rows)
 
     async def put(self, *jobs: NewJob) -> list[int]:
-        """Accept jobs; at the bound wait for room, whatever the kind's policy."""
+        """Accept jobs; at the bound wait for capacity, whatever the kind's policy."""
         rows = self._rows(self._checked(jobs))
         return await self.loops.gate.put(rows) if rows else []
 
     async def offer(
         self, kind: str, payload: Any = None, *, timeout_seconds: float = 0.0, **options: Any
     ) -> int | None:
-        """Accept a job if there is room, or comes to be within the time; None when not."""
+        """Accept a job if there is capacity, or comes to be within the time; None when not."""
         if not is_number(timeout_seconds):
             raise Invalid(f"timeout_seconds must be a number of at least 0, not {timeout_seconds!r:.50}")
         rows = self._rows(self._checked([NewJob(kind, payload, **options)]))

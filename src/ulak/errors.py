@@ -91,10 +91,12 @@ class Failure(Error):
 
     tells_of_destination = True  # if not, the breaker of its destination does not hear of it
 
-    # `code` is the failure in one word of its field (SMTP_TIMEOUT); a dead letter keeps it.
-    def __init__(self, message: str | None = None, *, code: str | None = None) -> None:
+    # `code` is the failure in one word of its field (SMTP_TIMEOUT); a dead letter keeps it. Of what is `unsent` its
+    # destination never knew, so the failure does not tell of it.
+    def __init__(self, message: str | None = None, *, code: str | None = None, unsent: bool = False) -> None:
         super().__init__(message)
         self.code = code
+        self.tells_of_destination = not unsent
 
 
 class Transient(Failure):

@@ -8,18 +8,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import entry_points
 
-import structlog
 from opentelemetry import context as contexts
 from opentelemetry import trace as api
 from opentelemetry.context import Context
 from opentelemetry.trace import ProxyTracerProvider, Span, SpanContext, SpanKind, StatusCode, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from ulak.log import get_logger
 from ulak.spine.job import Lease, Row
 from ulak.spine.outcome import WORDS, Dead, Outcome, Retry
 from ulak.spine.trace import HEADERS, AttemptSpan, Tracer, headers_of
 
-log = structlog.get_logger("ulak.otel")
+log = get_logger("ulak.otel")
 
 MAX_HEADER = 512  # characters of a tracestate, as W3C asks to pass on at least; a longer one is left behind
 _w3c = TraceContextTextMapPropagator()

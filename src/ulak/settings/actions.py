@@ -105,6 +105,10 @@ class Actions(Section):
     audit: AuditSteps = AuditSteps()
     downlink: DownlinkSteps = DownlinkSteps()
 
+    @property
+    def idempotency_millis(self) -> int:
+        return round(self.idempotency_days * 86_400_000)
+
     @field_validator("time_zone")
     @classmethod
     def _is_a_zone(cls, value: str) -> str:

@@ -67,7 +67,7 @@ class ListSource(Section):
     key: str = Field(min_length=1, description="Column, member or path that identifies a record.")
     fields: dict[str, str] = Field(min_length=1, description="Published name = where it stands in the source.")
     delimiter: str = Field(",", min_length=1, max_length=1, description="CSV: between two columns.")
-    encoding: str = Field("utf-8", description="CSV, JSON lines: encoding of the text.")
+    encoding: str = Field("utf-8", description="Encoding of the text.")
     cron: str = Field("", description="When to sync, in Europe/Istanbul; empty is never by itself.")
 
     _address = field_validator("url")(_is_address)

@@ -54,7 +54,9 @@ class Email(DeliveryPolicy):
     username: str = Field("", description="User name at the SMTP server; empty logs in as nobody.")
     password: SecretStr = Field(SecretStr(""), description="Password at the SMTP server.")
     sender: str = Field("ulak@localhost", min_length=3, description="Address in the From header.")
-    slots_per_destination: int = Field(100, ge=1, le=1000, description="Letters at once to the mail server.")
+    slots_per_destination: int = Field(
+        10, ge=1, le=1000, description="Letters at once to the mail server, each over a connection of its own."
+    )
 
 
 class Provider(DeliveryPolicy):

@@ -1,4 +1,4 @@
-"""Settings of what Ulak tells other systems about its work."""
+"""Settings of what Ulak reports to other systems about its work."""
 
 from __future__ import annotations
 

@@ -119,6 +119,12 @@ class Breakers:
             self._keep(known, succeeded(known))
             del self._closed[destination]
 
+    def learned_nothing(self, destination: str, now: int) -> None:
+        """An attempt has ended that says nothing of its destination; if it was the trial, the next one may try."""
+        known = self._stopping.get(destination)
+        if known is not None and known.state == "half-open":
+            self._put(replace(known, until_millis=now))
+
     def failed(self, destination: str, policy: BreakerPolicy, now: int) -> None:
         known = self._find(destination) or Breaker(destination)
         self._keep(known, failed(known, policy, now))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
@@ -26,8 +25,7 @@ _decoder: msgspec.msgpack.Decoder[list[tuple[str, int | list[int], str, Any]]] =
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EventRecord:
+class EventRecord(msgspec.Struct, frozen=True):  # one is made of every event that a follower reads
     """`seq` is the cursor: read on from it and nothing is missed or seen twice."""
 
     seq: int
@@ -74,15 +72,21 @@ def _of_block(body: bytes) -> Iterable[tuple[str, int, str, Any]]:
 
 def read_events(tx: Tx, after: int, limit: int) -> list[EventRecord]:
     """Events with a sequence number above `after`, in commit order."""
+    return _read(tx, after, limit)[0]
+
+
+def _read(tx: Tx, after: int, limit: int) -> tuple[list[EventRecord], bool]:
+    """Events above `after`, and whether a limit cut them off, so that more may be left."""
     found: list[EventRecord] = []
-    for first, _, millis, body in tx.rows(sql.read_blocks, after=after + 1, n=BLOCKS_PER_READ):
+    blocks = tx.rows(sql.read_blocks, after=after + 1, n=BLOCKS_PER_READ)
+    for first, _, millis, body in blocks:
         at = to_datetime(millis)
         for seq, (name, job, kind, data) in enumerate(_of_block(body), first):
             if seq > after:
                 found.append(EventRecord(seq, at, name, job, kind, data))
         if len(found) >= limit:
             break
-    return found[:limit]
+    return found[:limit], len(found) >= limit or len(blocks) == BLOCKS_PER_READ
 
 
 def last_seq(tx: Tx) -> int:
@@ -113,8 +117,8 @@ def find_reset(tx: Tx, cursor: int) -> Reset | None:
     return None if oldest - 1 <= cursor <= newest else Reset(cursor, oldest, newest)
 
 
-def read_on(tx: Tx, cursor: int, limit: int) -> tuple[Reset | None, list[EventRecord]]:
-    """Events above the cursor; and a reset, when pruning has overtaken a slow reader."""
-    events = read_events(tx, cursor, limit)
+def read_on(tx: Tx, cursor: int, limit: int) -> tuple[Reset | None, list[EventRecord], bool]:
+    """Events above the cursor, and whether more may be left; and a reset, when pruning has overtaken a slow reader."""
+    events, more = _read(tx, cursor, limit)
     skipped = bool(events) and events[0].seq > cursor + 1
-    return find_reset(tx, cursor) if skipped else None, events
+    return find_reset(tx, cursor) if skipped else None, events, more

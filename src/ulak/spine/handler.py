@@ -49,7 +49,9 @@ class Handler:
 
     `concurrency` bounds this process; a bound for all instances together is a key with slots. `rate_per_second` is
     shared by all instances. `capacity` bounds the active jobs (ready or running); `admission` says what happens there.
-    With a `breaker`, a job's key names its destination. `payload` is the type of the payload, for checks; None is any.
+    With a `breaker`, a job's key names its destination; where it may name something else, `destination` returns the
+    destination of a key and payload, with the number of such jobs that run there at once, or None where it is the key.
+    `payload` is the type of the payload, for checks; None is any.
     """
 
     kind: str
@@ -64,6 +66,7 @@ class Handler:
     admission: Policy = "block"
     wait_seconds: float = 5.0
     breaker: BreakerPolicy | None = None
+    destination: Callable[[str, Any], tuple[str, int] | None] | None = None
     payload: Any = None
     form: PayloadForm | None = field(init=False, default=None)
     consumer: str = ""  # by which name its tasks stand in dumps and logs; the kind, if left out

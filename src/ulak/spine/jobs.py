@@ -42,10 +42,10 @@ class Counts(TypedDict, total=False):
 
 def _check_ids(identifiers: Ids) -> None:
     if not isinstance(identifiers, Sequence):
-        raise Invalid(f"{identifiers!r:.50} is no list of ids")
+        raise Invalid(f"{identifiers!r:.50} is not a list of ids")
     for one in identifiers:
         if not isinstance(one, int):
-            raise Invalid(f"{one!r:.50} is no id of a job; ids are whole numbers, so give int(…) of text")
+            raise Invalid(f"{one!r:.50} is not a job's id; ids are whole numbers, so convert text with int(…)")
         if not abs(one) <= MAX_ID:
             raise NotFound(f"no job {one!r:.50}; ids are smaller")
 

@@ -21,11 +21,16 @@ class Done:
     """Finished. `unit` or `then`, if given, runs in the transaction that settles the job: database only, re-runnable.
 
     `then` is for what many jobs do at once: one call for all, where `unit` is a call for each.
+
+    The rest is for the breaker of its destination: `unsent` when the job ended without asking it, and the
+    `error_class` of its failure when the job ended another way because of that.
     """
 
     result: Any = None
     unit: Callable[[Tx], None] | None = None
     then: Then | None = None
+    unsent: bool = False
+    error_class: str | None = None
 
 
 DONE = Done()  # the usual answer; a frozen value, so one serves all
@@ -67,13 +72,15 @@ ErrorClass = Literal["transient", "permanent", "throttled", "uncertain", "poison
 class Dead:
     """Give up: to the dead letters with a cause. Handlers say this, or raise `Permanent`.
 
-    `code` is the failure in one word of its field (SMTP_TIMEOUT), for filters and counts; `then` is as with `Done`.
+    `code` is the failure in one word of its field (SMTP_TIMEOUT), for filters and counts; `then` and `unsent` are as
+    with `Done`.
     """
 
     cause: str
     error_class: str = "permanent"
     code: str | None = None
     then: Then | None = None
+    unsent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

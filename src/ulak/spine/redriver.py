@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-import structlog
-
 from ulak.errors import Conflict, Error
+from ulak.log import get_logger
 from ulak.spine.store import Store
 from ulak.spine.units.dead_letters import Filter, find_ids
 from ulak.spine.units.redrives import Progress, begin_redrive, end_redrive, read_redrive, send_next, stop_redrive
 
-log = structlog.get_logger("ulak.redriver")
+log = get_logger("ulak.redriver")
 
 
 class Redriver:

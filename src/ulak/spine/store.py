@@ -121,8 +121,8 @@ class Tx(ABC):
         """Put new jobs into the table; a claim in the same transaction may start those that are ready."""
 
     @abstractmethod
-    def update_rows(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Run an update for each row."""
+    def update_rows(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> int:
+        """Run an update for each row; answers how many rows it changed."""
 
     @abstractmethod
     def rows_as(self, query: Query, shape: type[S], /, **parameters: Any) -> list[S]:
@@ -274,7 +274,7 @@ class Store(Protocol):
         """Queue an item for its verb's line; what it answers is to be awaited and comes after the commit."""
 
     def piggyback(self, verb: Verb[T, R], item: T) -> asyncio.Future[R | None]:
-        """Leave an item that causes no commit: the first one beside its line that makes jobs ready takes it along."""
+        """Queue an item that triggers no commit itself. It joins the writer's next commit that makes jobs ready."""
 
     def withdraw_piggyback(self) -> None:
         """Take back what waits for a ride, which is then answered with None; what is on its way gets its answer."""
@@ -297,7 +297,7 @@ class Store(Protocol):
     async def warnings(self) -> list[str]:
         """Why the store may keep less than it promises; empty when it does not."""
 
-    def facts(self) -> dict[str, float]:
+    def gauges(self) -> dict[str, float]:
         """Gauges of the store itself, for /metrics."""
 
 

@@ -40,7 +40,7 @@ def to_rows(jobs: Iterable[NewJob], ids: Ids, now: int) -> list[Row]:
     try:
         forms = list(jobs)
     except TypeError as error:
-        raise Invalid(f"{jobs!r:.50} is no list of jobs; give [NewJob(kind, payload), …]") from error
+        raise Invalid(f"{jobs!r:.50} is not a list of jobs; give [NewJob(kind, payload), …]") from error
     if len(forms) > MAX_JOBS:
         raise Invalid(f"{len(forms)} jobs at once are too many; send at most {MAX_JOBS}")
     numbers = ids.take_many(now, len(forms))
@@ -109,7 +109,7 @@ def _check(job: NewJob) -> None:
 def _wrong_type(job: object) -> Invalid:
     """Found out when something has failed already, so that the usual job is not asked for its types."""
     if not isinstance(job, NewJob):
-        return Invalid(f"{job!r:.50} is no job; give NewJob(kind, payload)")
+        return Invalid(f"{job!r:.50} is not a job; give NewJob(kind, payload)")
     name = next((name for name, types in _TYPES.items() if not isinstance(getattr(job, name), types)), "job")
     wanted = "a number" if name in {"delay_seconds", "priority"} else "text"
     return Invalid(

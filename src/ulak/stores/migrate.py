@@ -136,7 +136,7 @@ def judge_format(found: int) -> None:
 
 
 def judge_owner(connection: sqlite3.Connection) -> None:
-    """Refuse a file that another program made. Many number their schemas too, so the format alone tells nothing."""
+    """Refuse a file that another program made. Many number their schemas too, so the format alone proves nothing."""
     found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     ours = set(_TABLE.findall(migrations(SPINE, "sqlite")[0].script))
     if (found or sqlite_format(connection)) and not ours <= found:

@@ -18,7 +18,7 @@ from ulak.spine.query import Queries
 from ulak.stores.migrate import Lines, judge, postgres_versions, prepare_postgres, replaced, tables
 from ulak.stores.postgres.check import check_place
 from ulak.stores.postgres.connections import Connection, connect
-from ulak.stores.postgres.owner import MEMBER_LOCK
+from ulak.stores.postgres.owner import OWNER_LOCK
 from ulak.stores.postgres.session import in_our_words
 from ulak.stores.seal import Seal, lift_seal, read_seal, set_seal
 from ulak.stores.sqlite import session as sqlite_session
@@ -152,7 +152,7 @@ def move(source: sqlite3.Connection, address: str, lines: Lines, clock: Clock, a
 
 
 def _enter(target: Connection, lines: Lines) -> None:
-    """Until the transaction ends, nobody joins and only we write. Who joins later makes ids above the moved ones."""
+    """Until the transaction ends, no process joins and only we write. Later ones make ids above the moved ones."""
     _lock(target)
     locked = ", ".join((*moved(lines), "event_outbox"))
     target.execute(f"LOCK TABLE {locked} IN SHARE ROW EXCLUSIVE MODE".encode())
@@ -162,7 +162,7 @@ def _enter(target: Connection, lines: Lines) -> None:
 
 def _lock(target: Connection) -> None:
     target.execute(_PATIENCE)
-    target.execute("SELECT pg_advisory_xact_lock(%s)", (MEMBER_LOCK,))
+    target.execute("SELECT pg_advisory_xact_lock(%s)", (OWNER_LOCK,))
 
 
 def _check_deserted(target: Connection) -> None:
@@ -201,7 +201,7 @@ def _fill(source: sqlite3.Connection, target: Connection, lines: Lines, advance:
     different = [count for count in counts if count.source != count.target]
     if different:
         told = ", ".join(f"{table} {there} instead of {here}" for table, here, there in different)
-        raise Conflict(f"the target has other numbers of rows than the source ({told}); nothing was moved")
+        raise Conflict(f"the row counts of target and source differ ({told}); nothing was moved")
     return counts
 
 

@@ -6,23 +6,22 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import structlog
-
 from ulak import codec
 from ulak.clock import Clock
-from ulak.errors import Conflict, CutOff, Permanent, PutOff, Throttled, Transient
+from ulak.errors import Conflict, CutOff, Permanent, Transient
+from ulak.log import get_logger
 from ulak.spine import probe
-from ulak.spine.breaker import BreakerPolicy, Breakers
-from ulak.spine.handler import Handler, Handlers
+from ulak.spine.handler import Handlers
 from ulak.spine.job import Job, Lease, Priority
 from ulak.spine.lane import Lane
 from ulak.spine.loops import classify
+from ulak.spine.loops.destinations import DestinationGuard
 from ulak.spine.loops.running import Attempt
-from ulak.spine.outcome import DONE, Dead, Done, Outcome, Settlement, Snooze
+from ulak.spine.outcome import DONE, Dead, Done, Outcome, Settlement
 from ulak.spine.store import Store
 from ulak.spine.telemetry import Telemetry
 
-log = structlog.get_logger("ulak.worker")
+log = get_logger("ulak.worker")
 
 _PRIORITIES = tuple(Priority)
 
@@ -36,7 +35,7 @@ class AttemptRunner:
         handlers: Handlers,
         clock: Clock,
         telemetry: Telemetry,
-        breakers: Breakers,
+        destinations: DestinationGuard,
         lanes: dict[str, Lane],
         end: Callable[[Attempt, Outcome], None],
     ) -> None:
@@ -44,7 +43,7 @@ class AttemptRunner:
         self._handlers = handlers
         self._clock = clock
         self._telemetry = telemetry
-        self._breakers = breakers
+        self._destinations = destinations
         self._lanes = lanes
         self._end = end
         self.closing = False
@@ -60,9 +59,40 @@ class AttemptRunner:
         except Permanent as misfit:  # its destination is not reached, so a breaker learns nothing
             self._end(running, self._misfit(lease, misfit))
             return
-        if handler.breaker is not None and (stop := self._stopped_by_breaker(lease, now)) is not None:
+        if (stop := self._destinations.admit(running, payload, now)) is not None:
             self._end(running, stop)  # which is no run, and not timed as one
             return
+        self._note_start(running, task, now)
+        job = _as_job(lease, payload, now, self._store.ids.mark, running.trace)
+        if probe.listeners:
+            probe.reach("worker.before_handler")
+        try:
+            returned = await (
+                handler.call(job) if handler.lane == "async" else self._lanes[handler.lane].run(handler, job)
+            )
+            outcome = DONE if returned is None else classify.bounded(classify.answered(returned), handler, job)
+            self._destinations.answered(running, outcome)
+        except asyncio.CancelledError:
+            if running.verdict is None and task.cancelling():  # the runner is being ended, or its own handler does that
+                if not self.closing:
+                    self._end(running, self._failed(running, job, _cancelled_inside()))
+                raise
+            outcome = running.verdict or self._failed(running, job, _cancelled_inside())
+        except (KeyboardInterrupt, GeneratorExit):
+            raise  # the process or the runner itself is being ended
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is a failed attempt, sys.exit() too
+            running.uncertain = isinstance(error, CutOff)
+            outcome = self._failed(running, job, error)
+        finally:
+            self._destinations.leave(running)
+            if running.verdict is not None:
+                classify.stopped(task)
+        if probe.listeners:
+            probe.reach("worker.after_handler")
+        self._end(running, outcome)
+
+    def _note_start(self, running: Attempt, task: asyncio.Task[Any], now: int) -> None:
+        lease, handler = running.lease, running.handler
         running.started = self._clock.monotonic()
         running.task = task
         task.set_name(handler.consumer or handler.kind)
@@ -72,33 +102,6 @@ class AttemptRunner:
             running.times.lateness.observe(seconds)
         if lease.crashes:
             self._telemetry.count("duplicate_runs", lease.kind)
-        job = _as_job(lease, payload, now, self._store.ids.mark, running.trace)
-        if probe.listeners:
-            probe.reach("worker.before_handler")
-        try:
-            returned = await (
-                handler.call(job) if handler.lane == "async" else self._lanes[handler.lane].run(handler, job)
-            )
-            outcome = DONE if returned is None else classify.bounded(classify.answered(returned), handler, job)
-            if handler.breaker is not None and job.key is not None:
-                self._note_answer(handler.breaker, job.key, outcome)
-        except asyncio.CancelledError:
-            if running.verdict is None and task.cancelling():  # the runner is being ended, or its own handler does that
-                if not self.closing:
-                    self._end(running, self._failed(handler, job, _cancelled_inside()))
-                raise
-            outcome = running.verdict or self._failed(handler, job, _cancelled_inside())
-        except (KeyboardInterrupt, GeneratorExit):
-            raise  # the process or the runner itself is being ended
-        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is a failed attempt, sys.exit() too
-            running.uncertain = isinstance(error, CutOff)
-            outcome = self._failed(handler, job, error)
-        finally:
-            if running.verdict is not None:
-                classify.stopped(task)
-        if probe.listeners:
-            probe.reach("worker.after_handler")
-        self._end(running, outcome)
 
     async def run_traced(self, running: Attempt, task: asyncio.Task[Any]) -> None:
         """The same inside a span; one that never started leaves none."""
@@ -117,21 +120,6 @@ class AttemptRunner:
         log.info("attempt_failed", kind=lease.kind, job=lease.id, attempt=lease.attempt, error=cause)
         return Dead(cause, classify.error_class(misfit), misfit.code)
 
-    def _note_answer(self, policy: BreakerPolicy, destination: str, outcome: Outcome) -> None:
-        """A handler that gives up because its destination failed has not reached it."""
-        if isinstance(outcome, Dead) and outcome.error_class in ("transient", "throttled"):
-            self._breakers.failed(destination, policy, self._clock.now())
-        else:
-            self._breakers.succeeded(destination)
-
-    def _stopped_by_breaker(self, lease: Lease, now: int) -> Snooze | None:
-        breaker = None if lease.key is None else self._breakers.admit(lease.key, now)
-        if breaker is None:
-            return None
-        self._telemetry.count("breaker_stops", lease.kind)
-        # It holds its slot, or an open breaker would walk through the whole line.
-        return Snooze(breaker.pause_seconds(now), f"the breaker of its destination is {breaker.state}", holds=True)
-
     def late(self, running: Attempt, now: float) -> Outcome | None:
         """Return the outcome of an attempt that takes longer than its kind allows; None for any other."""
         lease, handler = running.lease, running.handler
@@ -139,7 +127,7 @@ class AttemptRunner:
             return None
         self._telemetry.count("jobs_timed_out", lease.kind)
         job = Job(lease.id, lease.kind, None, lease.attempt, lease.epoch, lease.key)
-        return self._failed(handler, job, Transient(f"took longer than {handler.timeout_seconds} s"))
+        return self._failed(running, job, Transient(f"took longer than {handler.timeout_seconds} s"))
 
     def spoiled(self, one: Settlement, error: Exception) -> Settlement:
         """The store could not keep what the handler answered: a failed attempt, for this job alone."""
@@ -149,26 +137,21 @@ class AttemptRunner:
         # Of a sound answer it was the unit or `then` that raised, and may not the next time.
         answer_is_sound = isinstance(one.outcome, Done) or (isinstance(one.outcome, Dead) and bool(one.outcome.then))
         failure = error if answer_is_sound else Permanent(classify.describe(error))
-        outcome = self._failed(handler, job, failure)
+        self._note_failure(job, failure)  # which the destination has no part in
+        outcome = classify.failed(failure, handler, job)
         resume = classify.resume_at(outcome, self._clock.now())
         does_more = isinstance(one.outcome, Done) and bool(one.outcome.unit or one.outcome.then)
         uncertain = isinstance(one.outcome, Done) and not does_more and isinstance(error, Conflict)
         return Settlement(one.id, one.epoch, one.kind, one.key, one.attempt, outcome, resume, uncertain)
 
-    def _failed(self, handler: Handler, job: Job, error: BaseException) -> Outcome:
-        self._note_failure(handler, job, error)
-        return classify.failed(error, handler, job)
+    def _failed(self, running: Attempt, job: Job, error: BaseException) -> Outcome:
+        self._note_failure(job, error)
+        self._destinations.failed(running, error)
+        return classify.failed(error, running.handler, job)
 
-    def _note_failure(self, handler: Handler, job: Job, error: BaseException) -> None:
-        self._telemetry.count("job_failures", handler.kind, classify.error_class(error))
+    def _note_failure(self, job: Job, error: BaseException) -> None:
+        self._telemetry.count("job_failures", job.kind, classify.error_class(error))
         log.info("attempt_failed", kind=job.kind, job=job.id, attempt=job.attempt, error=classify.describe(error))
-        if handler.breaker is not None and job.key is not None:
-            if not getattr(error, "tells_of_destination", True):
-                return
-            if isinstance(error, Transient | Throttled | OSError | TimeoutError) and not isinstance(error, PutOff):
-                self._breakers.failed(job.key, handler.breaker, self._clock.now())
-            else:  # the destination was reached and answered
-                self._breakers.succeeded(job.key)
 
 
 def _as_job(lease: Lease, payload: Any, now: int, mark: int, trace: str | None) -> Job:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -24,14 +24,35 @@ RUN_BULK: Verb[Callable[[Tx], Any], Any] = Verb(WriterQueue.BULK, lambda tx, uni
 class SliceSize:
     """How many rows the next slice has: what fits into its time, by how long the last one took."""
 
-    def __init__(self, least: int = 1) -> None:
+    def __init__(self, least: int = 1, seconds: float = SLICE_SECONDS) -> None:
         self._least = least
+        self._seconds = seconds
         self.rows = max(FIRST_ROWS, least)
 
     def adapt(self, rows: int, seconds: float) -> None:
         if rows == self.rows:  # the last slice is shorter, and tells nothing
-            fitting = round(rows * SLICE_SECONDS / max(seconds, 1e-6))
+            fitting = round(rows * self._seconds / max(seconds, 1e-6))
             self.rows = min(max(fitting, rows // 2, self._least), rows * 2, MAX_ROWS)
+
+
+async def slices_written(
+    store: Store,
+    unit: Callable[[Tx, Sequence[T]], R],
+    rows: Iterable[T],
+    *,
+    least: int = 1,
+    seconds: float = SLICE_SECONDS,
+) -> AsyncIterator[tuple[Sequence[T], R]]:
+    """Run `unit(tx, slice)` over all rows, each slice in a commit of its own: yields it with what the unit returned.
+
+    `least` is for rows that are known to be cheap: on a busy machine every slice is late, and small ones only make more
+    commits. `seconds` is how long a slice may take, without its commit.
+    """
+    source, size = iter(rows), SliceSize(least, seconds)
+    while part := tuple(islice(source, size.rows)):
+        answer, took = await store.submit(RUN_BULK, _timed(unit, part))
+        size.adapt(len(part), took)
+        yield part, answer
 
 
 async def write_in_slices(
@@ -40,15 +61,9 @@ async def write_in_slices(
     """Run `unit(tx, slice)` over all rows, each slice in a commit of its own; answers what each of them returned.
 
     Slices are kept in order. If one fails, its error is raised: the slices before it are in the store, those after it
-    are not. A unit that may be repeated from the start (upserts by key) makes the whole load so. `least` is for rows
-    that are known to be cheap: on a busy machine every slice is late, and small ones only make more commits.
+    are not. A unit that may be repeated from the start (upserts by key) makes the whole load so.
     """
-    source, size, answers = iter(rows), SliceSize(least), list[R]()
-    while part := tuple(islice(source, size.rows)):
-        answer, seconds = await store.submit(RUN_BULK, _timed(unit, part))
-        size.adapt(len(part), seconds)
-        answers.append(answer)
-    return answers
+    return [answer async for _, answer in slices_written(store, unit, rows, least=least)]
 
 
 def _timed(unit: Callable[[Tx, Sequence[T]], R], part: Sequence[T]) -> Callable[[Tx], tuple[R, float]]:

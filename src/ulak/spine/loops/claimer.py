@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-import structlog
-
 from ulak.clock import Clock
 from ulak.errors import Error
+from ulak.log import get_logger
 from ulak.spine import probe
 from ulak.spine.handler import Handlers
 from ulak.spine.job import Lease
@@ -20,7 +19,7 @@ from ulak.spine.loops.suspects import Suspects
 from ulak.spine.store import Store, Verb
 from ulak.spine.units.claim import CLAIM_SUSPECTS, Claimed, ClaimVerbs, Demand, SuspectDemand
 
-log = structlog.get_logger("ulak.worker")
+log = get_logger("ulak.worker")
 
 D = TypeVar("D")
 R = TypeVar("R")
@@ -109,7 +108,7 @@ class Claimer:
             self._begin_piggyback(piggyback)  # its callback may still be waiting for its turn
 
     def _rest_seconds(self) -> float:
-        """While nothing may be started, a rate that allows more is no reason to get up."""
+        """While nothing may be started, a rate that allows more does not wake the claimer."""
         return POLL_SECONDS if self._busy() else self._hints.rest_seconds(self._clock.monotonic(), POLL_SECONDS)
 
     def _leave_claim(self) -> asyncio.Future[Claimed | None] | None:

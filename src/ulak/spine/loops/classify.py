@@ -36,7 +36,7 @@ def answered(returned: object) -> Outcome:
             raise Permanent(f"the handler answered {outcome!r:.200}; a unit is a plain function, unit(tx)")
         if outcome.result is not None:
             return _written(outcome)
-        return DONE if outcome.unit is None and outcome.then is None else outcome
+        return DONE if outcome == DONE else outcome
     if isinstance(outcome, Dead):
         return _checked(outcome)
     seconds = outcome.seconds if isinstance(outcome, Snooze) else getattr(outcome, "after_seconds", 0) or 0
@@ -115,7 +115,7 @@ def _storable(text: str) -> str:
 
 
 def failed(error: BaseException, handler: Handler, job: Job) -> Outcome:
-    """Permanent dies at once, throttled waits as long as it was told (within reason), the rest backs off."""
+    """Permanent dies at once, throttled waits as long as it was asked to (up to a limit), the rest backs off."""
     code = _code_of(error)
     if isinstance(error, Permanent):
         return Dead(describe(error), error_class(error), code)
@@ -133,7 +133,8 @@ def bounded(outcome: Outcome, handler: Handler, job: Job, cause_class: str = "tr
         why = outcome.reason or "the handler asked to retry"
         return Dead(f"gave up after {job.attempt} attempts: {why}", cause_class, outcome.code)
     seconds = outcome.after_seconds
-    delay = handler.backoff.delay_seconds(job.attempt) if seconds is None else seconds
+    failures = max(job.attempt - job.crashes, 1)  # a death of our process says nothing about the job
+    delay = handler.backoff.delay_seconds(failures) if seconds is None else seconds
     return Retry(delay, outcome.reason, outcome.code)
 
 

@@ -1,4 +1,4 @@
-"""How fast capacity comes free, by pool: what a refused caller is told of when to come back."""
+"""How fast capacity comes free, by pool: the basis of the `Retry-After` that a refused caller gets."""
 
 from __future__ import annotations
 

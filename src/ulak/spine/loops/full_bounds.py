@@ -1,18 +1,17 @@
-"""Which bounds are full: told once when one fills and once when it has drained, and named to whoever asks."""
+"""Which bounds are full: logged once when one fills and once when it has drained, and listed on request."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container
 
-import structlog
-
 from ulak.clock import Clock
+from ulak.log import get_logger
 from ulak.masking import mask_text
 from ulak.spine.capacity import Capacity
 from ulak.spine.units.enqueue import Full
 
-log = structlog.get_logger("ulak.gate")
+log = get_logger("ulak.gate")
 
 # A bound has drained when nobody has met it for so long: at the bound it fills and drains with every job.
 DRAINED_SECONDS = 1.0

@@ -1,8 +1,9 @@
-"""The gate: bounded admission by `put` (wait), `offer` (refuse), `offer(timeout)`. Who waits longest goes first."""
+"""The gate: bounded admission by `put` (wait), `offer` (refuse), `offer(timeout)`. The longest wait goes first."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Awaitable, Coroutine, Iterator, Sequence
@@ -76,10 +77,12 @@ class Gate:
         answer = await self._admit(rows[0], ENQUEUE, rows, len(rows), timeout_seconds)
         return None if isinstance(answer, Full) else answer
 
-    async def by_policy(self, row: Row, verb: Verb[T, R | Full], item: T, number: int) -> R:
-        """Any verb that may answer Full, with what the kind's policy says of waiting."""
+    async def by_policy(
+        self, row: Row, verb: Verb[T, R | Full], item: T, number: int, wait_seconds: float | None = None
+    ) -> R:
+        """Any verb that may answer Full, with what the kind's policy says of waiting, or the caller: 0 is an offer."""
         verdict = await self.at_once(row, verb, item)
-        return await self.in_line(row, verb, item, number) if isinstance(verdict, Full) else verdict
+        return await self.in_line(row, verb, item, number, wait_seconds) if isinstance(verdict, Full) else verdict
 
     def at_once(self, row: Row, verb: Verb[T, R | Full], item: T) -> Awaitable[R | Full]:
         """The usual case, kept short: nobody waits, so try. Full when it does not fit; then it goes `in_line`."""
@@ -89,9 +92,12 @@ class Gate:
             self._check(row.kind)
         return self._store.submit(verb, item)
 
-    async def in_line(self, row: Row, verb: Verb[T, R | Full], item: T, number: int) -> R:
-        """Behind all who wait for the same, for as long as the kind's policy says, or the request itself."""
-        answer = await self._admit(row, verb, item, number, bounded_wait(self._patience(row.kind)))
+    async def in_line(
+        self, row: Row, verb: Verb[T, R | Full], item: T, number: int, wait_seconds: float | None = None
+    ) -> R:
+        """Behind all who wait for the same, for as long as the kind's policy says, or the caller, or the request."""
+        wait = bounded_wait(self._patience(row.kind)) if wait_seconds is None else wait_seconds
+        answer = await self._admit(row, verb, item, number, None if wait == math.inf else wait)
         if isinstance(answer, Full):
             raise answer.refusal(self._store.capacity, self._retry_after_seconds(answer))
         return answer
@@ -129,8 +135,10 @@ class Gate:
         ends_at = None if timeout_seconds is None else self._clock.monotonic() + timeout_seconds
         waiter = Waiter(next(self._tickets), number)
         line = self._line_ahead(row)
-        if line is not None and not await self._turn(line, waiter, ends_at):
-            return self._refuse(row.kind, _lacking_at(line, row, number))
+        if line is not None:
+            ahead = _lacking_at(line, row, number)
+            if self._is_hopeless(ahead, ends_at) or not await self._turn(line, waiter, ends_at):
+                return self._refuse(row.kind, ahead)
         line = line or row.kind
         while True:
             answer = await self._try(line, row, verb, item, waiter)
@@ -141,7 +149,7 @@ class Gate:
             line, waiter.need = answer.line, answer.number
             self._check_size(answer)
             self.full.note(answer)
-            if self._is_hopeless(answer) or not await self._turn(line, waiter, ends_at):
+            if self._is_hopeless(answer, ends_at) or not await self._turn(line, waiter, ends_at):
                 return self._refuse(row.kind, answer)
 
     def _check_size(self, verdict: Full) -> None:
@@ -151,9 +159,12 @@ class Gate:
                 f"{verdict.number} jobs at once never fit into the bound of {verdict.kind}; send fewer at a time"
             )
 
-    def _is_hopeless(self, verdict: Full) -> bool:
-        """A destination that is down takes nothing soon: whoever has its share waiting there is told at once."""
-        return verdict.key is not None and self._breakers.stopping_at(verdict.key) is not None
+    def _is_hopeless(self, verdict: Full, ends_at: float | None) -> bool:
+        """A destination that is down accepts nothing soon, so a caller with a time limit is refused immediately."""
+        return ends_at is not None and verdict.key is not None and self._is_down(verdict.key)
+
+    def _is_down(self, key: str) -> bool:
+        return self._breakers.stopping_at(key) is not None
 
     def _refuse(self, kind: str, verdict: Full) -> Full:
         self._count_refusal(kind, "full" if verdict.key is None else "share")
@@ -229,7 +240,10 @@ class Gate:
         return 0 if _is_of_key(name) else self._store.capacity.free(name)
 
     def announce(self, lines: list[str]) -> None:
-        """Capacity has come free: let as many go as fit; of a key's line the first, who lets the next one go."""
+        """Capacity has come free: let as many go as fit; of a key's line the first, who lets the next one go.
+
+        Where the key's destination is down, all go and are told so.
+        """
         if not self._waiting and not self._trying:
             return  # as nearly always
         for name in lines:
@@ -244,8 +258,10 @@ class Gate:
                 waiter.event.set()
 
     def _announce_key(self, name: str, line: list[Waiter] | None) -> None:
-        if line:
+        while line:
             line.pop(0).event.set()
+            if not self._is_down(name.removeprefix(_OF_KEY)):
+                break
         for waiter in self._trying.get(name, ()):
             waiter.missed = True
 
@@ -255,7 +271,7 @@ class Gate:
         self.full.look(self._waiting)
 
     def refuse_requests(self) -> None:
-        """A stop begins. Requests that wait are told so at once; jobs that run may still have more to enqueue."""
+        """A stop begins: refuse requests that wait. Running jobs may still have more to enqueue."""
         self._refuses_requests = True
         for line in self._waiting.values():
             for waiter in [waiter for waiter in line if waiter.is_request]:

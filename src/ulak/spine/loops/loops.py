@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import structlog
-
 from ulak.clock import Clock, SteadyClock
 from ulak.errors import Error
+from ulak.log import get_logger
 from ulak.spine import probe
 from ulak.spine.breaker import Breakers, hasten_all, load_breakers
 from ulak.spine.handler import Handlers
@@ -30,7 +29,7 @@ from ulak.spine.units.followers import find_backlogs
 from ulak.spine.units.prune import PAUSE_SECONDS, PRUNE, SLICE, Ages
 from ulak.spine.units.slots import PROMOTE_STRANDED
 
-log = structlog.get_logger("ulak.loop")
+log = get_logger("ulak.loop")
 
 MAX_SLEEP_SECONDS = 1.0
 UPKEEP_SECONDS = 0.5

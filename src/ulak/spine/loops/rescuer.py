@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import structlog
-
+from ulak.log import get_logger
 from ulak.spine.query import Queries
 from ulak.spine.store import Store, Tx, Verb, WriterQueue
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.units.rescue import RESCUE, Lost
 
-log = structlog.get_logger("ulak.rescuer")
+log = get_logger("ulak.rescuer")
 sql = Queries("ulak.spine")
 
 

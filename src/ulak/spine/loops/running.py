@@ -40,6 +40,7 @@ class Attempt(msgspec.Struct, eq=False):
     uncertain: bool = False  # it was ended from outside, and may have had its effect
     lingers: bool = False  # it has ended, but what it ran on is not free yet
     trace: str | None = None  # of its span
+    destination: str | None = None  # whose breaker hears of it
 
 
 class RunningJobs:

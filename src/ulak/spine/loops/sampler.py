@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-import structlog
-
 from ulak.errors import Error
+from ulak.log import get_logger
 from ulak.spine.store import Store
 from ulak.spine.units.sample import Sample, take_sample
 
-log = structlog.get_logger("ulak.sampler")
+log = get_logger("ulak.sampler")
 
 # A read of 300,000 unfinished jobs took 90 ms: the pause keeps sampling below a twentieth of the time.
 MIN_PAUSE_SECONDS = 1.0

@@ -8,10 +8,9 @@ from collections.abc import Callable, Coroutine
 from operator import attrgetter
 from typing import Any
 
-import structlog
-
 from ulak.clock import Clock
 from ulak.errors import Error, Refused, Unavailable
+from ulak.log import get_logger
 from ulak.spine import probe
 from ulak.spine.breaker import Breakers, save_breakers
 from ulak.spine.job import kind_of
@@ -20,7 +19,7 @@ from ulak.spine.store import LAST_SECONDS, Store
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.units.settle import SETTLE
 
-log = structlog.get_logger("ulak.settler")
+log = get_logger("ulak.settler")
 
 BATCH = 200
 PAUSE_SECONDS = 1.0

@@ -19,11 +19,12 @@ Watch = AbstractContextManager[asyncio.Event]
 
 
 class TailPage(NamedTuple):
-    """Where to read on, what did not fit, and what is new; often nothing."""
+    """Where to read on, what did not fit, and what is new, often nothing; `more`: a limit cut it off."""
 
     cursor: int
     reset: Reset | None = None
     events: list[EventRecord] = []  # noqa: RUF012 - a tuple's default, and nobody adds to it
+    more: bool = False
 
 
 class Tail:
@@ -77,10 +78,10 @@ class Tail:
         if self._closed:
             return TailPage(cursor)
         seen = self.store.clock.monotonic()
-        reset, events = await self.store.read(read_on, cursor, PAGE)
+        reset, events, more = await self.store.read(read_on, cursor, PAGE)
         if not events:
             self._end = (cursor, seen)
-        return TailPage(events[-1].seq if events else cursor, reset, events)
+        return TailPage(events[-1].seq if events else cursor, reset, events, more)
 
 
 def _begin(tx: Tx, after: int | None) -> TailPage:
@@ -91,6 +92,6 @@ def _begin(tx: Tx, after: int | None) -> TailPage:
 
 
 def _take_note(look: asyncio.Task[TailPage]) -> None:
-    """A failure is told to those who wait; if all have left, to nobody."""
+    """Pass a failure to the readers that wait, if any are left."""
     if not look.cancelled():
         look.exception()

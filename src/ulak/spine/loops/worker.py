@@ -24,6 +24,7 @@ from ulak.spine.lane import Lane
 from ulak.spine.loops import classify
 from ulak.spine.loops.attempt_runner import AttemptRunner
 from ulak.spine.loops.claimer import Claimer
+from ulak.spine.loops.destinations import DestinationGuard
 from ulak.spine.loops.held import HeldJobs
 from ulak.spine.loops.runners import Runners
 from ulak.spine.loops.running import Attempt, RunningJobs
@@ -72,7 +73,9 @@ class Worker:
         lane_free = {"async": concurrency, "thread": threads, "process": processes}
         self._running_jobs = RunningJobs(handlers, steering, clock, telemetry, concurrency, lane_free)
         self.running = self._running_jobs.running
-        self._attempts = AttemptRunner(store, handlers, clock, telemetry, breakers, lanes, self._end)
+        self._attempts = AttemptRunner(
+            store, handlers, clock, telemetry, DestinationGuard(breakers, clock, telemetry), lanes, self._end
+        )
         traced = telemetry.tracer.enabled
         self._runners: Runners[Attempt] = Runners(self._attempts.run_traced if traced else self._attempts.run)
         self.ahead = HeldJobs(clock, self._runners.put)

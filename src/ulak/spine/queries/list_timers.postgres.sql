@@ -1,1 +1,1 @@
-SELECT id, kind, key, due_at, attempt FROM job WHERE state = 1 AND due_at >= :since ORDER BY due_at LIMIT :n
+SELECT id, kind, key, due_at, attempt FROM job WHERE state = 1 AND (due_at, id) > (:due_at, :id) ORDER BY due_at, id LIMIT :n

@@ -42,7 +42,7 @@ class CronEntry:
                 f"a cron entry can't be named {self.name!r:.50}; give it a name of 1 to {MAX_TEXT} characters"
             )
         if not is_kind(self.kind):
-            raise Invalid(f"cron entry {self.name}: {self.kind!r:.50} is no job kind; give 1 to {MAX_KIND} characters")
+            raise Invalid(f"cron entry {self.name}: {self.kind!r:.50} is not a kind; give 1 to {MAX_KIND} characters")
         to_json(self.payload, f"cron entry {self.name}")
         self.next_after(now)
 

@@ -82,64 +82,76 @@ def _literally(text: str) -> str:
     return re.sub(r"([\\%_])", r"\\\1", text)
 
 
+class _Letter(NamedTuple):
+    """A dead letter that is about to go back to work, as take_dead.sql reads it."""
+
+    id: int
+    kind: str
+    key: str | None
+    slots: int
+    prio: int
+    epoch: int
+    accepted_at: int
+    expires_at: int | None
+    unique_key: str | None
+    continuation: str | None
+    hold: int
+    note: str | None
+    trace: str | None
+    payload: bytes
+    error_class: str
+    crashes: int
+
+    @property
+    def is_uncertain(self) -> bool:
+        return self.crashes > 0 or self.error_class == "uncertain"
+
+    def to_row(self, now: int) -> Row:
+        return Row(
+            id=self.id,
+            kind=self.kind,
+            key=self.key,
+            slots=self.slots,
+            slot=None,
+            prio=self.prio,
+            due_at=now,
+            state=READY,
+            accepted_at=self.accepted_at,
+            expires_at=_unexpired(self.expires_at, now),
+            unique_key=self.unique_key,
+            continuation=self.continuation,
+            hold=self.hold,
+            payload=self.payload,
+            trace=self.trace,
+        )
+
+
 def redrive(tx: Tx, ids: list[int]) -> list[int]:
     """Put dead letters back to work under their old ids, with fresh attempts; answers which were there.
 
     Its old deaths no longer count against it, but what may have had its effect stays uncertain.
     """
-    rows = tx.rows(sql.take_dead, ids=ids)
-    back = []
-    for (
-        identifier,
-        kind,
-        key,
-        slots,
-        prio,
-        epoch,
-        accepted_at,
-        expires_at,
-        unique_key,
-        continuation,
-        hold,
-        note,
-        trace,
-        payload,
-        error_class,
-        crashes,
-    ) in rows:
-        row = Row(
-            identifier,
-            kind,
-            key,
-            slots,
-            None,
-            prio,
-            tx.now,
-            READY,
-            accepted_at,
-            _unexpired(expires_at, tx.now),
-            unique_key,
-            continuation,
-            hold,
-            payload,
-            trace,
-        )
-        if unique_key is not None and tx.rows(sql.find_unique, kind=kind, keys=[unique_key]):
-            continue
-        insert_owed(tx, [row])
-        past = (note or "") + _death(tx, identifier) + note_entry(tx.now, JobEvent.REDRIVEN, 0)
-        (turn,) = tx.turns(1)  # behind all who waited while it was dead
-        uncertain = crashes > 0 or error_class == "uncertain"
-        tx.execute(sql.restore_job, id=identifier, epoch=epoch, turn=turn, note=past, crashes=int(uncertain))
-        if uncertain:
-            tx.wake(kind, SUSPECT_LEVEL, turn)
-        tx.execute(sql.delete_dead, ids=[identifier])
-        tx.count(JobEvent.REDRIVEN, kind)
-        tx.count(JobEvent.ACCEPTED, kind, -1)
-        count_death(tx, kind, error_class, -1)
-        tx.emit(JobEvent.REDRIVEN, identifier, kind)
-        back.append(identifier)
-    return back
+    letters = map(_Letter._make, tx.rows(sql.take_dead, ids=ids))
+    return [letter.id for letter in letters if _put_back(tx, letter)]
+
+
+def _put_back(tx: Tx, letter: _Letter) -> bool:
+    """Answer whether it went: a letter whose unique key another job has by now stays where it is."""
+    if letter.unique_key is not None and tx.rows(sql.find_unique, kind=letter.kind, keys=[letter.unique_key]):
+        return False
+    insert_owed(tx, [letter.to_row(tx.now)])
+    past = (letter.note or "") + _death(tx, letter.id) + note_entry(tx.now, JobEvent.REDRIVEN, 0)
+    (turn,) = tx.turns(1)  # behind all who waited while it was dead
+    uncertain = letter.is_uncertain
+    tx.execute(sql.restore_job, id=letter.id, epoch=letter.epoch, turn=turn, note=past, crashes=int(uncertain))
+    if uncertain:
+        tx.wake(letter.kind, SUSPECT_LEVEL, turn)
+    tx.execute(sql.delete_dead, ids=[letter.id])
+    tx.count(JobEvent.REDRIVEN, letter.kind)
+    tx.count(JobEvent.ACCEPTED, letter.kind, -1)
+    count_death(tx, letter.kind, letter.error_class, -1)
+    tx.emit(JobEvent.REDRIVEN, letter.id, letter.kind)
+    return True
 
 
 def _death(tx: Tx, identifier: int) -> str:

@@ -32,6 +32,7 @@ def list_workers(tx: Tx) -> list[WorkerProcess]:
     return [WorkerProcess(*row) for row in tx.rows(sql.list_owners)]
 
 
-def list_timers(tx: Tx, since: int, limit: int) -> list[Timer]:
-    """The nearest first."""
-    return [Timer(*row) for row in tx.rows(sql.list_timers, since=since, n=limit)]
+def list_timers(tx: Tx, after: tuple[int, int], limit: int) -> list[Timer]:
+    """The nearest first, from behind the timer with this due time and id."""
+    due_at, identifier = after
+    return [Timer(*row) for row in tx.rows(sql.list_timers, due_at=due_at, id=identifier, n=limit)]

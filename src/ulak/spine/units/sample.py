@@ -40,7 +40,7 @@ class Sample:
         return sum(self.live.get((kind, state), 0) for state in _ACTIVE)
 
     def difference(self, kind: str) -> int:
-        """Accepted, less what has ended (a redriven death is no end), less what lives."""
+        """Accepted, less what has ended (a redriven death does not count as an end), less what lives."""
         ended = sum(self.tally.get((word, kind), 0) for word in _ENDS) - self.tally.get((JobEvent.REDRIVEN, kind), 0)
         return self.tally.get((JobEvent.ACCEPTED, kind), 0) - ended - self.depth(kind)
 

@@ -11,13 +11,13 @@ from typing import Any
 from weakref import WeakSet
 
 import psycopg
-import structlog
 
+from ulak.log import get_logger
 from ulak.stores.postgres import arrays
 from ulak.stores.postgres.address import read_address
 from ulak.stores.writer.session import Fatal
 
-log = structlog.get_logger("ulak.postgres")
+log = get_logger("ulak.postgres")
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

@@ -25,7 +25,7 @@ from ulak.spine.query import Queries
 from ulak.spine.store import AfterCommit
 from ulak.stores.postgres.notices import words
 from ulak.stores.postgres.owner import Owner
-from ulak.stores.postgres.reservations import Loan
+from ulak.stores.postgres.reservations import Reservation
 from ulak.stores.postgres.session import translate
 
 sql = Queries(__package__)
@@ -33,16 +33,16 @@ spine_sql = Queries("ulak.spine")
 
 C = TypeVar("C")
 Rows = list[tuple[Any, ...]]
-Answer = tuple[list[int], Loan | None]
+Answer = tuple[list[int], Reservation | None]
 Steps = Generator[tuple[str, dict[str, Any]], Rows, Answer]
 
 _CAST = re.compile(r"%\((\w+)\)s::(\w+(?:\[\])?)")
 _NAME = re.compile(r"%\((\w+)\)s")
 
 
-def steps(placed: Sequence[Row], now: int, member: Owner) -> Steps:
+def steps(placed: Sequence[Row], now: int, owner: Owner) -> Steps:
     """Yields statements with parameters, takes what they return, and ends with the ids that `enqueue` would answer."""
-    token = member.ids.take(now)  # before anything is written: there may be no ids for now
+    token = owner.ids.take(now)  # before anything is written: there may be no ids for now
     names = sql.offer_jobs.postgres_parameters
     columns: dict[str, Any] = dict(zip(names, map(list, zip(*placed, strict=True)), strict=True))
     taken = {identifier for (identifier,) in (yield sql.offer_jobs.postgres, columns)}
@@ -61,8 +61,8 @@ def steps(placed: Sequence[Row], now: int, member: Owner) -> Steps:
     if not accepted:
         return ids, None
     pools = pools_of(accepted)
-    ((_, xid), *_) = yield sql.announce_jobs.postgres, _announcement(accepted, now, member, token, pools)
-    return ids, Loan(token, xid, pools)
+    ((_, xid), *_) = yield sql.announce_jobs.postgres, _announcement(accepted, now, owner, token, pools)
+    return ids, Reservation(token, xid, pools)
 
 
 def placed(row: Row, now: int) -> Row:
@@ -84,11 +84,11 @@ def _unseen(row: Row) -> Conflict:
     )
 
 
-def _announcement(rows: list[Row], now: int, member: Owner, token: int, pools: Counter[str]) -> dict[str, Any]:
+def _announcement(rows: list[Row], now: int, owner: Owner, token: int, pools: Counter[str]) -> dict[str, Any]:
     counts = Counter(row.kind for row in rows)
     count, body = to_block(events_for(JobWord.ACCEPTED.value, rows, "key"))
     return {
-        "token": token, "owner": member.owner, "node": member.node, "at": now, "count": count,
+        "token": token, "owner": owner.id, "node": owner.node, "at": now, "count": count,
         "body": body, "words": [JobWord.ACCEPTED.value] * len(counts), "kinds": list(counts),
         "numbers": list(counts.values()), "payloads": words(_news(rows), [], events=True, late=True),
         "credit_pools": list(pools), "credits": [-number for number in pools.values()],
@@ -108,9 +108,9 @@ def _news(rows: list[Row]) -> AfterCommit:
     return news
 
 
-async def enqueue(connection: Any, rows: Sequence[Row], now: int, member: Owner) -> Answer:
+async def enqueue(connection: Any, rows: Sequence[Row], now: int, owner: Owner) -> Answer:
     """Run the steps on whatever the caller has: psycopg or SQLAlchemy, each blocking or asynchronous."""
-    plan = steps(rows, now, member)
+    plan = steps(rows, now, owner)
     try:
         if isinstance(connection, psycopg.AsyncConnection):
             return await _run_psycopg_async(connection, plan)

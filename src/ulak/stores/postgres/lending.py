@@ -24,22 +24,22 @@ LendUnit = Callable[[list[Row], Counter[str]], Awaitable[Full | None]]
 class Lending:
     """`lend` runs the unit of that name on the session that spends the capacity in memory."""
 
-    def __init__(self, capacity: Credits, member: Owner, lend: LendUnit) -> None:
+    def __init__(self, capacity: Credits, owner: Owner, lend: LendUnit) -> None:
         self._credits = capacity
-        self._member = member
+        self._owner = owner
         self._lend = lend
-        self.loans = Reservations()
+        self.reservations = Reservations()
 
     def forget(self) -> None:
         """The credit that was lent is gone."""
-        self.loans = Reservations()
+        self.reservations = Reservations()
 
     async def enqueue(self, connection: Any, rows: Sequence[Row], now: int) -> list[int]:
         """The caller's transaction holds up nobody else."""
         placed = [join.placed(row, now) for row in rows]
         wanted = join.pools_of(placed)
         await self._set_aside(placed, wanted)
-        work = asyncio.ensure_future(join.enqueue(connection, placed, now, self._member))
+        work = asyncio.ensure_future(join.enqueue(connection, placed, now, self._owner))
         work.add_done_callback(partial(self._lent, wanted))
         try:
             ids, _ = await asyncio.shield(work)
@@ -65,10 +65,10 @@ class Lending:
 
     def _lent(self, wanted: Counter[str], work: asyncio.Future[join.Answer]) -> None:
         """They have run or have not, whoever still waits for them: capacity that they did not use comes back."""
-        loan = None if work.cancelled() or work.exception() is not None else work.result()[1]
-        self._credits.apply(wanted if loan is None else wanted - loan.pools)
-        if loan is not None:
-            self.loans.add(loan)
+        reservation = None if work.cancelled() or work.exception() is not None else work.result()[1]
+        self._credits.apply(wanted if reservation is None else wanted - reservation.pools)
+        if reservation is not None:
+            self.reservations.add(reservation)
 
 
 def lend(tx: Tx, rows: list[Row], wanted: Counter[str]) -> Full | None:

@@ -13,28 +13,28 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-import structlog
 
 from ulak import codec
 from ulak.clock import SystemClock
+from ulak.log import get_logger
 from ulak.spine.query import Queries
 from ulak.spine.store import AfterCommit
 from ulak.stores.postgres.clock import DatabaseClock
 from ulak.stores.postgres.connections import Connection, PostgresConnections
 from ulak.stores.postgres.notices import News, Notice
 
-log = structlog.get_logger("ulak.notifier")
+log = get_logger("ulak.notifier")
 sql = Queries(__package__)
 
 CHANNEL = "ulak"
-FACTS_SECONDS = 5.0
+GAUGES_SECONDS = 5.0
 
 _decoder = msgspec.json.Decoder(Notice)
 
 
 class Notifier:
     def __init__(self, connections: PostgresConnections, clock: DatabaseClock, heard: Callable[[Notice], None]) -> None:
-        self._wires = connections
+        self._connections = connections
         self._clock = clock
         self._ending = threading.Event()
         self._heard = heard
@@ -44,7 +44,7 @@ class Notifier:
         self._thread = threading.Thread(target=self._run, name="ulak-notifier", daemon=True)
         self.alone = False
         self._greeted = False
-        self.facts: dict[str, float] = {}
+        self.gauges: dict[str, float] = {}
 
     def start(self) -> None:
         self._pipe = os.pipe()
@@ -72,7 +72,7 @@ class Notifier:
 
     def _run(self) -> None:
         try:
-            self._wires.serve_patiently(self._ending, self._serve, "notifier")
+            self._connections.serve_patiently(self._ending, self._serve, "notifier")
         finally:
             self._close_pipe()
 
@@ -91,13 +91,13 @@ class Notifier:
         connection.execute("SET synchronous_commit = off")
         connection.execute(f"LISTEN {CHANNEL}".encode())
         self._notify(connection, codec.encode_text(Notice(hello=True)))
-        facts_at = 0.0
+        read_at = 0.0
         while not self._ending.is_set():
-            if self._clock.monotonic() >= facts_at:
+            if self._clock.monotonic() >= read_at:
                 self._clock.ask(connection)
-                self._read_facts(connection)
-                facts_at = self._clock.monotonic() + FACTS_SECONDS
-            self._listen(connection, own, min(FACTS_SECONDS, self._news.due_in_seconds()))
+                self._read_gauges(connection)
+                read_at = self._clock.monotonic() + GAUGES_SECONDS
+            self._listen(connection, own, min(GAUGES_SECONDS, self._news.due_in_seconds()))
             for payload in self._news.take():
                 self._notify(connection, payload)
 
@@ -128,12 +128,12 @@ class Notifier:
     def _notify(self, connection: Connection, payload: str) -> None:
         connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
 
-    def _read_facts(self, connection: Connection) -> None:
+    def _read_gauges(self, connection: Connection) -> None:
         """Read the store's figures. A process that says hello meanwhile is not counted yet."""
         self._greeted = False
-        row: tuple[Any, ...] = connection.execute(sql.read_facts.postgres.encode()).fetchall()[0]
-        self.facts = dict(zip(("dead_tuples", "oldest_xmin_age", "events_unnumbered", "owners"), row, strict=True))
-        self.alone = self.facts["owners"] <= 1 and not self._greeted
+        row: tuple[Any, ...] = connection.execute(sql.read_gauges.postgres.encode()).fetchall()[0]
+        self.gauges = dict(zip(("dead_tuples", "oldest_xmin_age", "events_unnumbered", "owners"), row, strict=True))
+        self.alone = self.gauges["owners"] <= 1 and not self._greeted
 
 
 def _readable(descriptors: list[int], seconds: float) -> set[int]:

@@ -17,7 +17,7 @@ sql = Queries(__package__)
 spine_sql = Queries("ulak.spine")
 
 # Database-wide advisory locks; the numbers only have to differ from other programs' on the same database.
-MEMBER_LOCK = 0x756C616B_0001
+OWNER_LOCK = 0x756C616B_0001
 RELAY_LOCK = 0x756C616B_0002
 RECOUNT_LOCK = 0x756C616B_0004
 
@@ -25,11 +25,11 @@ RECOUNT_LOCK = 0x756C616B_0004
 class Owner:
     """Registers once at open, and again when others have taken this process for dead.
 
-    A clock that a test moves by hand leaps hours in which nobody else does anything: such a member's ids don't expire.
+    A clock that a test moves by hand leaps hours in which nobody else does anything: such an owner's ids don't expire.
     """
 
     def __init__(self, lease_seconds: float, *, by_hand: bool) -> None:
-        self.owner = 0
+        self.id = 0
         self.node = 0
         self.ids = Ids()
         self.lease_millis = round(lease_seconds * 1000)
@@ -41,7 +41,7 @@ class Owner:
         owner = secrets.randbits(62) + 1
         label = f"{socket.gethostname()}:{os.getpid()}"
         with cursor.connection.transaction():
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (MEMBER_LOCK,))
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (OWNER_LOCK,))
             cursor.execute(sql.forget_owners.postgres.encode(), {"before": now - NODE_REST_MILLIS})
             row = cursor.execute(
                 sql.register_owner.postgres.encode(),
@@ -57,15 +57,15 @@ class Owner:
         ids = Ids(int(row[0]), max(made_at(newest), now - 1), self._first_good_until, int(mark))
         ids.hold(now + self.lease_millis)
         # The ids first: whoever has read the new name finds the new ids with it.
-        self.ids, self.node, self.owner = ids, int(row[0]), owner
+        self.ids, self.node, self.id = ids, int(row[0]), owner
 
     @property
     def taken_for_dead(self) -> bool:
-        return self._found_dead == self.owner
+        return self._found_dead == self.id
 
     def beat(self, cursor: Cursor[Any], now: int) -> None:
         """Renew the lease after an outage, before others look for the dead; a lease that is lost stays so."""
-        owner, lease_at = self.owner, now + self.lease_millis
+        owner, lease_at = self.id, now + self.lease_millis
         ids = self.ids
         if cursor.execute(spine_sql.beat_owner.postgres.encode(), {"id": owner, "lease_at": lease_at}).rowcount:
             ids.hold(lease_at)

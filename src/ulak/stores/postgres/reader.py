@@ -30,11 +30,11 @@ SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off
 
 
 class Reader:
-    def __init__(self, connections: PostgresConnections, clock: Clock, capacity: Credits, member: Owner) -> None:
-        self._wires = connections
+    def __init__(self, connections: PostgresConnections, clock: Clock, capacity: Credits, owner: Owner) -> None:
+        self._connections = connections
         self._clock = clock
         self._credits = capacity
-        self._member = member
+        self._owner = owner
         self._pool = ReadPool()
         self._own = threading.local()
         self._idle: set[Connection] = set()
@@ -67,7 +67,7 @@ class Reader:
             raise translate(error) from error
 
     def _connect(self, wire: list[Connection]) -> Connection:
-        connection = self._own.connection = self._wires.connect()
+        connection = self._own.connection = self._connections.connect()
         wire.append(connection)
         connection.execute(READER_SETTINGS)
         return connection
@@ -85,7 +85,7 @@ class Reader:
     def _read_in_transaction(self, cursor: Cursor[tuple[Any, ...]], work: Callable[[Tx], R]) -> R:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:
-            tx = PostgresTx(cursor, self._clock.now(), self._member.ids, self._credits, Floors())
+            tx = PostgresTx(cursor, self._clock.now(), self._owner.ids, self._credits, Floors())
             tx.begun = True
             return work(tx)
         finally:

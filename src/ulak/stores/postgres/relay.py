@@ -8,15 +8,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-import structlog
-
 from ulak.clock import Clock, SystemClock
+from ulak.log import get_logger
 from ulak.spine.query import Queries
 from ulak.stores.postgres.connections import Connection, PostgresConnections
 from ulak.stores.postgres.owner import RELAY_LOCK
 from ulak.stores.postgres.session import TOKEN_KEPT_MILLIS
 
-log = structlog.get_logger("ulak.relay")
+log = get_logger("ulak.relay")
 sql = Queries(__package__)
 
 PAUSE_SECONDS = 0.025  # between two passes; each takes all that has come
@@ -35,7 +34,7 @@ FULL_SECONDS = 1.0
 
 class Relay:
     def __init__(self, connections: PostgresConnections, clock: Clock, moved: Callable[[], None]) -> None:
-        self._wires = connections
+        self._connections = connections
         self._clock = clock
         self._ending = threading.Event()
         self._moved = moved
@@ -62,7 +61,7 @@ class Relay:
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        self._wires.serve_patiently(self._ending, self._serve, "relay")
+        self._connections.serve_patiently(self._ending, self._serve, "relay")
 
     def _serve(self, connection: Connection) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Loans: capacity that was taken in memory for a caller's own transaction, until it is known how that ended.
+"""Reservations: capacity that was taken in memory for a caller's own transaction, until it is known how that ended.
 
 The transaction itself writes the credit off, so a commit needs nothing more; a rollback gives the capacity back here.
 """
@@ -15,7 +15,7 @@ sql = Queries(__package__)
 
 
 @dataclass(frozen=True, slots=True)
-class Loan:
+class Reservation:
     """`xid` is the caller's transaction, in which the row with `token` was written."""
 
     token: int
@@ -25,21 +25,25 @@ class Loan:
 
 class Reservations:
     def __init__(self) -> None:
-        self._open: dict[int, Loan] = {}
+        self._open: dict[int, Reservation] = {}
         self._ended: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, loan: Loan) -> None:
-        self._open[loan.token] = loan
+    def add(self, reservation: Reservation) -> None:
+        self._open[reservation.token] = reservation
 
     def look(self, tx: Tx) -> list[tuple[int, bool, bool]]:
-        """(token, is there, may still come) of every open loan."""
-        loans = list(self._open.values())
-        tokens, xids = [loan.token for loan in loans], [loan.xid for loan in loans]
+        """(token, is there, may still come) of every open reservation."""
+        reservations = list(self._open.values())
+        tokens, xids = (
+            [reservation.token for reservation in reservations],
+            [reservation.xid for reservation in reservations],
+        )
         return [
-            (token, there, bool(open_)) for token, there, open_ in tx.rows(sql.find_loans, tokens=tokens, xids=xids)
+            (token, there, bool(open_))
+            for token, there, open_ in tx.rows(sql.find_reservations, tokens=tokens, xids=xids)
         ]
 
     def settle(self, seen: list[tuple[int, bool, bool]]) -> Counter[str]:
@@ -57,6 +61,6 @@ class Reservations:
                 self._ended.add(token)
         return back
 
-    def _close(self, token: int) -> Loan:
+    def _close(self, token: int) -> Reservation:
         self._ended.discard(token)
         return self._open.pop(token)

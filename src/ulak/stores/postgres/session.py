@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-import structlog
 from psycopg import errors
 
 from ulak.errors import Conflict, Invalid, Misconfigured, Unavailable
+from ulak.log import get_logger
 from ulak.spine.event import to_block
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
@@ -25,7 +25,7 @@ from ulak.stores.postgres.owner import Owner
 from ulak.stores.postgres.tx import Contended, PostgresTx
 from ulak.stores.writer.session import BatchFailed, CommitUnknown, Fatal, SessionLost
 
-log = structlog.get_logger("ulak.postgres")
+log = get_logger("ulak.postgres")
 sql = Queries(__package__)
 
 # A plan that was made while the queue was empty must still be right when it is full, so the planner has one choice. As
@@ -58,16 +58,16 @@ class PostgresSession:
         clock: DatabaseClock,
         capacity: Credits,
         floors: Floors,
-        member: Owner,
+        owner: Owner,
         closing: threading.Event,
         *,
         admits: bool,
     ) -> None:
-        self._wires = connections
+        self._connections = connections
         self._clock = clock
         self._credits = capacity
         self._floors = floors
-        self._member = member
+        self._owner = owner
         self._closing = closing
         self._admits = admits
         self._last_now = 0
@@ -91,9 +91,9 @@ class PostgresSession:
 
     def begin(self) -> Tx:
         self._last_now = max(self._last_now, self._clock.now())
-        if self._last_now > self._member.ids.good_until:  # frozen for a while: is the node still ours?
-            self._member.beat(self._cursor, self._last_now)
-        ids, admits = self._member.ids, self._admits
+        if self._last_now > self._owner.ids.good_until:  # frozen for a while: is the node still ours?
+            self._owner.beat(self._cursor, self._last_now)
+        ids, admits = self._owner.ids, self._admits
         tx = self._tx = PostgresTx(self._cursor, self._last_now, ids, self._credits, self._floors, admits=admits)
         if self._contended and self._is_patient():
             tx.lock_keys(sorted(self._contended))
@@ -159,7 +159,7 @@ class PostgresSession:
             return None
         count, body = to_block(buffers.events) if buffers.events else (0, b"")
         return {
-            "token": tx.ids.take(tx.now), "owner": self._member.owner, "node": self._member.node, "at": tx.now,
+            "token": tx.ids.take(tx.now), "owner": self._owner.id, "node": self._owner.node, "at": tx.now,
             "count": count, "body": body,
             "words": [str(word) for word, _ in counts], "kinds": [kind for _, kind in counts],
             "numbers": list(counts.values()), "credit_pools": list(free), "credits": list(free.values()),
@@ -201,11 +201,11 @@ class PostgresSession:
         log.warning("database_lost")
         before = self._backend
         while True:
-            connection = self._wires.connect_patiently(self._closing)
+            connection = self._connections.connect_patiently(self._closing)
             try:
                 self._adopt(connection)
                 self._end_backend(*before)
-                self._member.beat(self._cursor, self._clock.now())
+                self._owner.beat(self._cursor, self._clock.now())
             except psycopg.OperationalError:
                 connection.close()
                 self._closing.wait(FIRST_PAUSE_SECONDS)
@@ -222,7 +222,7 @@ class PostgresSession:
         if self._tx is None or not self._token:
             return False
         if self._clock.now() - self._tx.now > TOKEN_KEPT_MILLIS:
-            raise Fatal("the database was away for so long that the outcome of the last commit can't be found out")
+            raise Fatal("the database was unreachable for too long to find out the outcome of the last commit")
         found = self._look_up(self._token)
         if found:
             self._conclude(self._tx)

@@ -8,10 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-import structlog
-
 from ulak.clock import Clock
 from ulak.errors import Misconfigured, Unavailable
+from ulak.log import get_logger
 from ulak.spine.capacity import Capacity
 from ulak.spine.job import Row
 from ulak.spine.query import Queries
@@ -38,7 +37,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
 
-log = structlog.get_logger("ulak.postgres")
+log = get_logger("ulak.postgres")
 sql = Queries(__package__)
 spine_sql = Queries("ulak.spine")
 
@@ -47,7 +46,7 @@ _WORKING = (WriterQueue.SETTLE, WriterQueue.TIMERS, WriterQueue.CLAIM)
 _ADMITTING = (WriterQueue.ENQUEUE, WriterQueue.UNIT)
 
 FLOOR_SECONDS = 1.0
-MEMBER_SECONDS = 5.0
+OWNER_SECONDS = 5.0
 
 
 class PostgresStore:
@@ -64,26 +63,26 @@ class PostgresStore:
         lines: Lines = ONLY_SPINE,
     ) -> None:
         self._lines = lines
-        self._wires = PostgresConnections(uri)
+        self._connections = PostgresConnections(uri)
         self.name = without_secrets(uri)
         self._clock = DatabaseClock(clock)
         self.clock: Clock = self._clock
         self._credits = Credits(capacity, live, self._clock)
         self.capacity: Capacity = self._credits
         self._floors = Floors()
-        self._member = Owner(lease_seconds, by_hand=self._clock.by_hand)
-        self._lending = Lending(self._credits, self._member, lambda rows, wanted: self.write(lend, rows, wanted))
-        self.ids = self._member.ids
+        self._owner = Owner(lease_seconds, by_hand=self._clock.by_hand)
+        self._lending = Lending(self._credits, self._owner, lambda rows, wanted: self.write(lend, rows, wanted))
+        self.ids = self._owner.ids
         self.owner = 0
         self._closing = threading.Event()
-        self._reader = Reader(self._wires, self._clock, self._credits, self._member)
-        self._herald = Notifier(self._wires, self._clock, self._heard)
-        self._relay = Relay(self._wires, self._clock, self._moved)
+        self._reader = Reader(self._connections, self._clock, self._credits, self._owner)
+        self._notifier = Notifier(self._connections, self._clock, self._heard)
+        self._relay = Relay(self._connections, self._clock, self._moved)
         self._writers: dict[WriterQueue, Writer] = {}
         self._bulk = asyncio.Lock()
         self._listener: CommitListener | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._floors_reset_at = self._member_checked_at = 0.0
+        self._floors_reset_at = self._owner_checked_at = 0.0
 
     # Life
 
@@ -97,7 +96,7 @@ class PostgresStore:
             writer = Writer(name, session, lines, loop, self._committed, listener.lost)
             self._writers |= dict.fromkeys(lines, writer)
             writer.start()
-        self._herald.start()
+        self._notifier.start()
         self._relay.start()
         try:
             await self._look_around()
@@ -114,8 +113,8 @@ class PostgresStore:
     def _prepare(self) -> list[PostgresSession]:
         sessions: list[PostgresSession] = []
         try:
-            check_place(self._wires.connect, self._lines)
-            with self._wires.connect() as connection:
+            check_place(self._connections.connect, self._lines)
+            with self._connections.connect() as connection:
                 self._clock.ask(connection)  # before it is used: it does not go back
                 prepare_postgres(connection, self._lines, self.clock.now())
             sessions += [self._session(admits=False), self._session(admits=True)]
@@ -128,17 +127,17 @@ class PostgresStore:
 
     def _session(self, *, admits: bool) -> PostgresSession:
         return PostgresSession(
-            self._wires, self._clock, self._credits, self._floors, self._member, self._closing, admits=admits
+            self._connections, self._clock, self._credits, self._floors, self._owner, self._closing, admits=admits
         )
 
     def _join(self) -> None:
         """Take a place among those that share the database."""
-        with self._wires.connect() as connection:
-            self._member.register(connection.cursor(binary=True), self.clock.now())
+        with self._connections.connect() as connection:
+            self._owner.register(connection.cursor(binary=True), self.clock.now())
 
     def _take_name(self) -> None:
         """On the event loop, so that nobody there sees the one without the other."""
-        self.ids, self.owner = self._member.ids, self._member.owner
+        self.ids, self.owner = self._owner.ids, self._owner.id
         self.withdraw_piggyback()  # a claim that waits is in the old name
 
     async def close(self, seconds: float = LAST_SECONDS) -> bool:
@@ -167,13 +166,13 @@ class PostgresStore:
 
     def _hang_up(self) -> None:
         """Nobody waits for this server any more; whether it still does what it was asked for, nobody can know."""
-        self._wires.cut()
+        self._connections.cut()
         for writer in set(self._writers.values()):
             writer.give_up()
 
     def _end_threads(self, seconds: float) -> None:
         self._relay.close(seconds)
-        self._herald.close(seconds)
+        self._notifier.close(seconds)
 
     # Work
 
@@ -236,7 +235,7 @@ class PostgresStore:
         """On the event loop, after a commit. The capacity and the floors have followed it already."""
         if buffers.events and self._relay.leads:
             self._relay.wake()
-        self._herald.tell(buffers, self._credits.take_given(), events=bool(buffers.events) and not self._relay.leads)
+        self._notifier.tell(buffers, self._credits.take_given(), events=bool(buffers.events) and not self._relay.leads)
         if self._listener is not None:
             self._listener.committed(buffers, buffers.freed())
 
@@ -255,7 +254,7 @@ class PostgresStore:
 
     def _moved(self) -> None:
         """On the relay's thread: events were numbered and can be read."""
-        self._herald.tell(AfterCommit(), [], events=True)
+        self._notifier.tell(AfterCommit(), [], events=True)
         self._announce(AfterCommit(), [])
 
     def _announce(self, buffers: AfterCommit, freed: list[str]) -> None:
@@ -269,8 +268,8 @@ class PostgresStore:
         if now - self._floors_reset_at >= FLOOR_SECONDS:
             self._floors_reset_at = now
             self._floors.reset()
-        if self._member.taken_for_dead or now - self._member_checked_at >= MEMBER_SECONDS:
-            self._member_checked_at = now
+        if self._owner.taken_for_dead or now - self._owner_checked_at >= OWNER_SECONDS:
+            self._owner_checked_at = now
             await self._check_members()
         idle, debts = self._credits.idle(), self._credits.debts()
         if idle:
@@ -288,8 +287,8 @@ class PostgresStore:
             await self._go_on_under_a_new_name()
         if dead_hold_credit:
             await self.recount()
-        if self._lending.loans:
-            self._credits.apply(self._lending.loans.settle(await self.read(self._lending.loans.look)))
+        if self._lending.reservations:
+            self._credits.apply(self._lending.reservations.settle(await self.read(self._lending.reservations.look)))
 
     async def _go_on_under_a_new_name(self) -> None:
         """Others took this process for dead and gave its work and its credit away."""
@@ -305,7 +304,7 @@ class PostgresStore:
             await asyncio.to_thread(self._recount)
 
     def _recount(self) -> None:
-        with self._wires.connect() as connection:
+        with self._connections.connect() as connection:
             recount(connection)
 
     async def warnings(self) -> list[str]:
@@ -315,12 +314,12 @@ class PostgresStore:
     def stalled_seconds(self) -> float:
         return max((writer.stalled_seconds() for writer in set(self._writers.values())), default=0.0)
 
-    def facts(self) -> dict[str, float]:
+    def gauges(self) -> dict[str, float]:
         writers = set(self._writers.values())
         return {
             "commits_total": sum(writer.commits for writer in writers),
             "reruns_total": sum(writer.reruns for writer in writers),
             "handover_depth": sum(writer.waiting() for writer in writers),
             "silent_seconds": self.stalled_seconds(),
-            **self._herald.facts,
+            **self._notifier.gauges,
         }

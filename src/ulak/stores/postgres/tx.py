@@ -133,10 +133,12 @@ class PostgresTx(Tx):
             self.unsent = insertion
             self._holds = self.changed = True
 
-    def update_rows(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
+    def update_rows(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> int:
         """The rows go sorted by id: such statements look up each id's place, and locks are taken in one order."""
-        if rows:
-            self.insert_rows(query, sorted(rows, key=itemgetter(_columns(query).index("id"))))
+        if not rows:
+            return 0
+        self.insert_rows(query, sorted(rows, key=itemgetter(_columns(query).index("id"))))
+        return self._cursor.rowcount
 
     def run_with_unsent(self, last: Query, parameters: dict[str, Any]) -> None:
         """The unsent insert and the last statement as one, which is a transaction by itself."""

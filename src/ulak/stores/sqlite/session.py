@@ -186,7 +186,7 @@ def open_writer(path: Path, synchronous: str = "FULL") -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def opening(path: Path) -> Iterator[None]:
-    """A file that can't be opened, or is none of ours, is a mistake in the settings."""
+    """A file that can't be opened, or is not one of ours, is a mistake in the settings."""
     try:
         yield
     except OSError as error:

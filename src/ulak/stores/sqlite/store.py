@@ -186,7 +186,7 @@ class SqliteStore:
             self._failures_seen = self._writer.failures
             self.ballast.drop()
 
-    def facts(self) -> dict[str, float]:
+    def gauges(self) -> dict[str, float]:
         wal = self.path.with_name(self.path.name + "-wal")
         return {
             "file_bytes": self.path.stat().st_size if self.path.exists() else 0,

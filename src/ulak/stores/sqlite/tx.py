@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
@@ -54,15 +54,20 @@ class SqliteTx(Tx):
         return self._connection.execute(query.sqlite, _bound(parameters)).rowcount
 
     def insert_rows(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        self.flush()
         found: list[tuple[Any, ...]] = []
+        for cursor in self._run_rows(query, rows):
+            found += cursor.fetchall()
+        return found
+
+    def _run_rows(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> Iterator[sqlite3.Cursor]:
+        """As few statements as the rows need, each read to its end before the next runs."""
+        self.flush()
         start = 0
         for size in ROWS_PER_STATEMENT:
             while len(rows) - start >= size:
                 values = list(chain.from_iterable(rows[start : start + size]))
-                found += self._connection.execute(_expanded(query.sqlite, size, len(rows[0])), values).fetchall()
+                yield self._connection.execute(_expanded(query.sqlite, size, len(rows[0])), values)
                 start += size
-        return found
 
     def insert(self, rows: Sequence[Row]) -> None:
         """They wait until this transaction does something else: a claim that comes first may start them as they are."""
@@ -134,12 +139,11 @@ class SqliteTx(Tx):
             for identifier, key, due_at, accepted_at, expires_at, payload, trace in map(_leased, taken)
         ]
 
-    def update_rows(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> None:
+    def update_rows(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> int:
         if ":rows" in query.sqlite:
-            self.insert_rows(query, rows)
-            return
+            return sum(cursor.rowcount for cursor in self._run_rows(query, rows))
         self.flush()
-        self._connection.executemany(_positional(query.sqlite), rows)
+        return self._connection.executemany(_positional(query.sqlite), rows).rowcount
 
     def finish(self, ended: Sequence[Settlement]) -> set[tuple[int, int]]:
         return finish_simple(self, ended)

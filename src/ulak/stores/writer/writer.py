@@ -144,7 +144,7 @@ class Writer:
         await self._ended.wait()
 
     def give_up(self) -> None:
-        """Leave the thread behind where it is stuck: all who wait are told, and it begins nothing any more."""
+        """Abandon the thread where it is stuck: all waiting callers get an error, and it begins nothing more."""
         self._closing = True
         with self._taking:
             self._given_up = True
