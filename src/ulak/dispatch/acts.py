@@ -11,19 +11,32 @@ from functools import partial
 
 from ulak.clock import to_datetime
 from ulak.dispatch import records
-from ulak.dispatch.command import Answer, Command, CommandAnswer, Extend, Forget, Move, Open, Pull, Put, Withdraw
-from ulak.dispatch.decide import apply
+from ulak.dispatch.command import (
+    Answer,
+    Command,
+    CommandAnswer,
+    Extend,
+    Forget,
+    Known,
+    Mismatched,
+    Move,
+    Open,
+    Pull,
+    Put,
+    Withdraw,
+)
+from ulak.dispatch.decide import answer_again, apply
 from ulak.dispatch.messages import Telling, compose
 from ulak.dispatch.model import EXPIRE, SEARCH, Candidate, HelpTask, Offer, TaskState
 from ulak.dispatch.policy import Policy
 from ulak.dispatch.roster import apply_to_helper
 from ulak.dispatch.world import World, WorldChanges
 from ulak.errors import Invalid
-from ulak.spine.job import NewJob, Priority
+from ulak.spine.job import JobEvent, NewJob, Priority
 from ulak.spine.store import Tx
 
 # So many of a list are loaded beside those that the task asks and those that other commands of the batch bring.
-LOOK_AHEAD = 16
+LOOK_AHEAD = 4
 # A task that has to go on waits so long for the caller who brought it there; then a job takes it up.
 RESCUE_SECONDS = 2.0
 
@@ -102,10 +115,20 @@ class Acts:
         except Invalid:
             if len(tellings) > 1:
                 return [self._posted(tx, [one])[0] for one in tellings]
-            tx.emit(
-                "dispatch.message.dropped", 0, "dispatch", {"notificationType": tellings[0].contact.notification_type}
-            )
+            self._drop(tx, tellings[0])
             return [0]
+
+    def _drop(self, tx: Tx, telling: Telling) -> None:
+        """Its continuation hears of a message that can't be posted as of one that died."""
+        tx.emit("dispatch.message.dropped", 0, "dispatch", {"notificationType": telling.contact.notification_type})
+        if telling.continuation is not None:
+            outcome = {"outcome": JobEvent.DEAD, "payload": {"metadata": telling.metadata}}
+            self._ports.arm(tx, [NewJob(telling.continuation, outcome)], [telling.trace])
+
+
+def find_first(tx: Tx, task: HelpTask) -> Known | Mismatched | None:
+    """The answer to a repeat, without a place for anything new; None when it is not a repeat."""
+    return answer_again(task, records.find_once(tx, {task.once} if task.once else ()))
 
 
 def _load(tx: Tx, world: World, commands: Sequence[Command]) -> None:
@@ -113,7 +136,7 @@ def _load(tx: Tx, world: World, commands: Sequence[Command]) -> None:
     created = {one.helper for one in commands if isinstance(one, Put)}
     tx.lock_keys(sorted({f"dispatch:once:{one}" for one in marks} | {f"dispatch:helper:{one}" for one in created}))
     records.load_tasks(tx, world, [one.task for one in commands if not isinstance(one, (Open, *_OF_HELPERS))])
-    records.load_once(tx, world, marks)
+    world.once = records.find_once(tx, marks)
     records.load_names(tx, world, created | {one.helper for one in commands if isinstance(one, (Answer, *_OF_HELPERS))})
     records.load_lists(tx, world, _asking(world, commands))
     records.load_helpers(tx, world, _helpers_of(world, commands))

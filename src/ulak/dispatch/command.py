@@ -137,7 +137,7 @@ class TaskView:
     waiting: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TaskVerdict:
     """`code` says why nothing was done; `wish` what has to follow; `again_at` when an offer is due."""
 

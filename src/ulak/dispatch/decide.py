@@ -5,9 +5,8 @@ Nothing here reads a store or a clock. Transactions and simulations run the same
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import replace
 from typing import Any, Literal
 
 from ulak.dispatch.asking import EXHAUSTED, ask_next, close_offer, end_task, set_free, take_list, tell, touch, wish_of
@@ -39,14 +38,15 @@ def apply(world: World, command: TaskCommand) -> CommandAnswer:
         return Missing("task")
     was_live = task.is_live
     answer = _DECISIONS[type(command)](world, task, command)
-    return answer if isinstance(answer, Missing) else replace(answer, change=task.is_live - was_live)
+    if isinstance(answer, TaskVerdict):
+        answer.change = task.is_live - was_live
+    return answer
 
 
 def _open(world: World, command: Open) -> CommandAnswer:
-    made = command.task
-    if made.once is not None and (known := world.once.get(made.once)) is not None:
-        return Known(known[0]) if known[1] == made.digest else Mismatched()
-    task = copy(made)
+    if (repeated := answer_again(command.task, world.once)) is not None:
+        return repeated
+    task = copy(command.task)
     task.max_searches = world.policy.searches
     if task.once is not None:
         world.once[task.once] = (task.id, task.digest or "")
@@ -55,7 +55,17 @@ def _open(world: World, command: Open) -> CommandAnswer:
     tell(world, "dispatch.task.opened", task)
     take_list(world, task, command.found)
     ask_next(world, task)
-    return replace(_verdict(world, task), change=int(task.is_live))
+    verdict = _verdict(world, task)
+    verdict.change = int(task.is_live)
+    return verdict
+
+
+def answer_again(task: HelpTask, once: Mapping[str, tuple[int, str]]) -> Known | Mismatched | None:
+    """Return the answer to a key that was used before; None when the task is a new one."""
+    known = None if task.once is None else once.get(task.once)
+    if known is None:
+        return None
+    return Known(known[0]) if known[1] == task.digest else Mismatched()
 
 
 # Answers
@@ -189,7 +199,7 @@ def _end_offer(world: World, task: HelpTask, command: Expire | Skip) -> TaskVerd
         offer.reason = "undelivered"
         tell(world, "dispatch.offer.withdrawn", task, offer, reason="undelivered")
     elif offer.deadline_at > world.now:
-        return replace(_verdict(world, task), again_at=offer.deadline_at)
+        return _verdict(world, task, again_at=offer.deadline_at)
     else:
         _let_expire(world, task, offer)
     ask_next(world, task)
@@ -238,13 +248,13 @@ def _proceed(world: World, task: HelpTask, _command: Proceed) -> TaskVerdict:
     return _verdict(world, task)
 
 
-def _verdict(world: World, task: HelpTask, code: Code | None = None) -> TaskVerdict:
+def _verdict(world: World, task: HelpTask, code: Code | None = None, again_at: int | None = None) -> TaskVerdict:
     wish = wish_of(world, task)
     if wish is not None:
         world.changes.wishes.add(task.id)
     else:
         world.changes.wishes.discard(task.id)
-    return TaskVerdict(view_of(world, task), code, wish)
+    return TaskVerdict(view_of(world, task), code, wish, again_at)
 
 
 _DECISIONS: dict[type[Any], Callable[[World, HelpTask, Any], TaskVerdict | Missing]] = {

@@ -34,6 +34,8 @@ Language = Literal["tr", "en"]
 Text = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+" + codec.END)]
 
 Problems = list[tuple[str, str]]
+# What is wrong with a document beyond the types of its fields; those that have their type are there as values, too.
+Check = Callable[[Mapping[str, Any], Mapping[str, Any]], Problems]
 F = TypeVar("F", bound=msgspec.Struct)
 
 
@@ -63,7 +65,7 @@ class PositionForm(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     longitude: Longitude
 
 
-class NamedPosition(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class NamedPosition(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     """Where one helper of many is."""
 
     id: HelperId
@@ -123,14 +125,16 @@ def document_of(body: bytes) -> Any:
             raise Invalid(f"the body is not JSON: {error}", fields=[("body", "must be JSON")]) from None
 
 
-def document_with(form: Any, fields: Mapping[str, Any]) -> Any:
+def document_with(document: Any, fields: Mapping[str, Any]) -> Any:
     """A document, with Python's keywords under the names that they have on the wire."""
     given = {re.sub(r"_(\w)", lambda found: found[1].upper(), name): value for name, value in fields.items()}
-    return {**({} if form is None else form), **given} if form is None or isinstance(form, dict) else form
+    if document is None or isinstance(document, dict):
+        return {**(document or {}), **given}
+    return document
 
 
-def read_form(form: type[F], document: Any, check: Callable[[Mapping[str, Any]], Problems] | None = None) -> F:
-    """A form from a JSON document. `check` adds what goes beyond a single field's type."""
+def read_form(form: type[F], document: Any, *checks: Check) -> F:
+    """A form from a JSON document. `checks` add what goes beyond a single field's type."""
     if not isinstance(document, dict):
         raise refusal([("body", "must be a JSON object")])
     fields = _fields_of(form)
@@ -146,7 +150,7 @@ def read_form(form: type[F], document: Any, check: Callable[[Mapping[str, Any]],
             values[field.name] = _converted(field.type, document[name])
         except msgspec.ValidationError as error:
             problems.append(_told(name, error, field.type))
-    problems += [] if check is None else check(values)
+    problems += [problem for check in checks for problem in check(document, values)]
     if problems:
         raise refusal(problems)
     return form(**values)
@@ -181,17 +185,17 @@ def refusal(problems: Problems) -> Invalid:
     return Invalid(f"the request is not acceptable: {told}", fields=problems)
 
 
-def both_or_none(values: Mapping[str, Any]) -> Problems:
+def both_or_none(document: Mapping[str, Any], _values: Mapping[str, Any]) -> Problems:
     """A latitude needs its longitude."""
-    given = {"latitude", "longitude"} & values.keys()
+    given = {name for name in ("latitude", "longitude") if document.get(name) is not None}
     if len(given) != 1:
         return []
     other = "longitude" if given == {"latitude"} else "latitude"
     return [(other, f"is required with {given.pop()}")]
 
 
-def radius_within(largest: float) -> Callable[[Mapping[str, Any]], Problems]:
-    def check(values: Mapping[str, Any]) -> Problems:
+def radius_within(largest: float) -> Check:
+    def check(_document: Mapping[str, Any], values: Mapping[str, Any]) -> Problems:
         radius = values.get("radius_meters")
         if radius is None or 1 <= radius <= largest:
             return []
@@ -208,7 +212,7 @@ def place_at(latitude: float, longitude: float, now: int) -> Place:
     return Place(to_nano(latitude), to_nano(longitude), point_at(latitude, longitude), now)
 
 
-class _AnyPosition(NamedPosition, rename="camel", forbid_unknown_fields=True):
+class _AnyPosition(NamedPosition, rename="camel", forbid_unknown_fields=True, gc=False):
     """A position whose id is looked at later, together with all others."""
 
     id: Annotated[str, Meta(min_length=1, max_length=100)]
@@ -254,11 +258,17 @@ def contact_of(form: ContactForm | None) -> Contact | None:
     return None if form is None else Contact(form.notification_type, form.recipient)
 
 
-def check_contact(form: ContactForm | None, check: Callable[[Contact], None]) -> None:
+def reachable(check: Callable[[Contact], None]) -> Check:
     """Refuse a contact that can never be sent to: a message that is owed can't be refused later."""
-    contact = contact_of(form)
-    if contact is not None:
+
+    def problems(_document: Mapping[str, Any], values: Mapping[str, Any]) -> Problems:
+        contact = contact_of(values.get("contact"))
+        if contact is None:
+            return []
         try:
             check(contact)
         except Invalid as error:
-            raise refusal([(f"contact.{field}", why) for field, why in error.fields]) from None
+            return [(f"contact.{field}", why) for field, why in error.fields]
+        return []
+
+    return problems

@@ -85,7 +85,7 @@ class Contact:
     recipient: str
 
 
-class Helper(msgspec.Struct):
+class Helper(msgspec.Struct, gc=False):
     """`id` is ours, a number; `helper` is the caller's own. Counts are of the month that `month` numbers."""
 
     id: int
@@ -122,7 +122,7 @@ class Helper(msgspec.Struct):
         return HelperStatus.PAUSED if self.timeouts >= pause_after else HelperStatus.IDLE
 
 
-class Offer(msgspec.Struct):
+class Offer(msgspec.Struct, gc=False):
     id: int
     task: int
     helper: int
@@ -146,7 +146,7 @@ class Offer(msgspec.Struct):
         self.state, self.ended_at = state, now
 
 
-class HelpTask(msgspec.Struct):
+class HelpTask(msgspec.Struct, gc=False):
     """A request for help, from its opening to its end."""
 
     id: int
@@ -187,7 +187,7 @@ class HelpTask(msgspec.Struct):
         self.state = state
 
 
-class Candidate(msgspec.Struct, array_like=True, frozen=True):
+class Candidate(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A helper that a search found, with the figures by which it was ranked."""
 
     id: int
@@ -198,7 +198,7 @@ class Candidate(msgspec.Struct, array_like=True, frozen=True):
     timeouts: int
 
 
-class Excluded(msgspec.Struct, array_like=True, frozen=True):
+class Excluded(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A helper within the circle who is not asked, and why not."""
 
     helper: str

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import islice, repeat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heapify, heappop
+from itertools import repeat
+
+import msgspec
 
 from ulak.clock import Clock
 from ulak.dispatch.forms import NamedPosition
@@ -16,12 +19,21 @@ sql = Queries(__package__)
 
 MAX_WAITING = 1_000_000
 MAX_TRIES = 3
-# So many are sorted at a time, which holds up the loop for some 10 ms. Fewer would touch more pages for each row.
-MAX_TAKEN = 50_000
-SLICE_ROWS = 500
+# An answer waits for one slice at most, so a slice takes a few milliseconds with its commit; 500 rows take longer.
+# Fewer than these make more commits and hand-overs than a busy machine has time for.
+SLICE_SECONDS = 0.002
+MIN_SLICE_ROWS = 64
+TOGETHER = 500  # positions whose helpers are looked up at a time: more would hold up the loop
 
 
-Hint = tuple[NamedPosition, int]  # where a helper was, and when it said so
+class Hint(msgspec.Struct, gc=False):
+    """Where a helper was, and when it said so. Up to a million wait: the collector need not look at them."""
+
+    position: NamedPosition
+    at: int
+
+
+NumberedHint = tuple[int, Hint]
 
 
 class Hints:
@@ -31,15 +43,16 @@ class Hints:
         self._clock = clock
         self._waiting: dict[int, Hint] = {}
         self._writing: dict[int, Hint] = {}
+        self._left: list[int] = []  # of those that are being written, a heap
         self._missed: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._writing)
+        return len(self._waiting) + len(self._left)
 
     def put(self, ids: Iterable[int], positions: Iterable[NamedPosition], at: int) -> None:
         if len(self) >= MAX_WAITING:
             raise Refused("positions come faster than they are written; send fewer", retry_after_seconds=1)
-        self._waiting.update(zip(ids, zip(positions, repeat(at), strict=False), strict=False))
+        self._waiting.update(zip(ids, map(Hint, positions, repeat(at)), strict=True))
 
     def forget(self, helper: int) -> None:
         """A position that is durable is newer than any hint."""
@@ -48,30 +61,47 @@ class Hints:
     def lag_seconds(self) -> float:
         """How long the oldest has waited: a dictionary keeps the order in which helpers first came."""
         first = next((hint for hints in (self._writing, self._waiting) for hint in hints.values()), None)
-        return 0.0 if first is None else max(self._clock().now() - first[1], 0) / 1000
+        return 0.0 if first is None else max(self._clock().now() - first.at, 0) / 1000
 
-    def take(self) -> Iterator[tuple[int, Hint]]:
-        """The oldest of those that wait, to be written in the order of ids."""
+    def take(self) -> Iterator[NumberedHint]:
+        """All that wait, in the order of ids, because neighbours share pages; each as new as it is at its turn.
+
+        A heap spreads the work of sorting over the slices: sorting all of them first would hold up the loop.
+        """
         taken, self._waiting = self._waiting, {}
-        if len(taken) > MAX_TAKEN:
-            self._waiting, taken = taken, {one: taken.pop(one) for one in list(islice(taken, MAX_TAKEN))}
-        self._writing = taken
-        return ((one, taken[one]) for one in sorted(taken))
+        self._writing, self._left = taken, list(taken)
+        heapify(self._left)
+        return self._each(taken, self._left)
 
-    def written(self, reached: Collection[int]) -> None:
+    def _each(self, taken: dict[int, Hint], left: list[int]) -> Iterator[NumberedHint]:
+        while left:
+            one = heappop(left)
+            newer = self._waiting.pop(one, None)
+            if newer is not None:
+                taken[one] = newer
+            yield one, taken[one]
+
+    def written(self, hints: Iterable[NumberedHint], missed: Iterable[NumberedHint]) -> None:
         """Keep whom the store did not reach, unless something newer came meanwhile."""
-        missed: dict[int, int] = {}
-        for one in self._writing.keys() - reached:
-            tries = self._missed.get(one, 0) + 1
-            if one not in self._waiting and tries < MAX_TRIES:
-                self._waiting[one], missed[one] = self._writing[one], tries
-        self._writing, self._missed = {}, missed
+        tried = {one: self._missed.get(one, 0) + 1 for one, _ in missed}
+        for one, hint in hints:
+            del self._writing[one]
+            self._missed.pop(one, None)
+            if one not in self._waiting and 0 < tried.get(one, 0) < MAX_TRIES:
+                self._waiting[one], self._missed[one] = hint, tried[one]
+
+    def end(self) -> None:
+        """Keep what is not written, if the store has failed."""
+        if self._writing:
+            self._waiting = self._writing | self._waiting
+            self._writing, self._left = {}, []
 
 
-def flush(tx: Tx, hints: Sequence[tuple[int, Hint]]) -> set[int]:
-    """Write a slice; returns whom it reached. Who is held by another transaction is left for the next time."""
+def flush(tx: Tx, hints: Sequence[NumberedHint]) -> list[NumberedHint]:
+    """Write a slice; returns whom it did not reach: another transaction holds them."""
     rows = []
-    for identifier, (position, at) in hints:
-        latitude, longitude = position.latitude, position.longitude
-        rows.append((identifier, to_nano(latitude), to_nano(longitude), *point_at(latitude, longitude), at))
-    return {identifier for (identifier,) in tx.insert_rows(sql.flush_positions, rows)}
+    for identifier, hint in hints:
+        latitude, longitude = hint.position.latitude, hint.position.longitude
+        rows.append((identifier, to_nano(latitude), to_nano(longitude), *point_at(latitude, longitude), hint.at))
+    reached = {identifier for (identifier,) in tx.insert_rows(sql.flush_positions, rows)}
+    return [one for one in hints if one[0] not in reached]

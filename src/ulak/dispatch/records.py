@@ -21,7 +21,8 @@ from ulak.dispatch.model import (
 )
 from ulak.dispatch.nearby.geo import Point
 from ulak.dispatch.world import World, WorldChanges
-from ulak.spine.query import Queries
+from ulak.errors import Unavailable
+from ulak.spine.query import Queries, Query
 from ulak.spine.store import Tx
 
 sql = Queries(__package__)
@@ -103,11 +104,13 @@ def load_tasks(tx: Tx, world: World, ids: Collection[int]) -> None:
     wanted = sorted(set(ids))
     if not wanted:
         return
-    world.tasks = {row[0]: to_task(row) for row in tx.rows(sql.lock_tasks, ids=wanted)}
-    world.offers = {identifier: [] for identifier in world.tasks}
+    before = world.changes.before
+    for row in tx.rows(sql.lock_tasks, ids=wanted):
+        world.tasks[row[0]], world.offers[row[0]], before[row[0]] = to_task(row), [], row[14]
     for row in sorted(tx.rows(sql.load_offers, tasks=wanted)):  # by id
         if row[1] in world.offers:
             world.offers[row[1]].append(to_offer(row))
+            before[row[0]] = row[3]
 
 
 def load_lists(tx: Tx, world: World, tasks: Iterable[HelpTask]) -> None:
@@ -117,7 +120,7 @@ def load_lists(tx: Tx, world: World, tasks: Iterable[HelpTask]) -> None:
         world.lists |= {task: candidates_of(packed) for task, _, packed in found}
 
 
-class KnownHelper(msgspec.Struct, array_like=True):
+class KnownHelper(msgspec.Struct, array_like=True, gc=False):
     helper: str
     id: int
 
@@ -139,9 +142,11 @@ def load_helpers(tx: Tx, world: World, ids: Collection[int]) -> None:
     world.seen = set(wanted)
 
 
-def load_once(tx: Tx, world: World, marks: Collection[str]) -> None:
-    if marks:
-        world.once = {mark: (task, digest) for mark, task, digest in tx.rows(sql.find_once, marks=sorted(set(marks)))}
+def find_once(tx: Tx, marks: Collection[str]) -> dict[str, tuple[int, str]]:
+    """The tasks that keys have made, and the digests of their bodies."""
+    if not marks:
+        return {}
+    return {mark: (task, digest) for mark, task, digest in tx.rows(sql.find_once, marks=sorted(marks))}
 
 
 # Saving what it has changed
@@ -150,9 +155,12 @@ def load_once(tx: Tx, world: World, marks: Collection[str]) -> None:
 def save(tx: Tx, changes: WorldChanges) -> None:
     """A fixed number of statements, however many commands there were."""
     new_tasks, new_offers, new_helpers = changes.new_tasks, changes.new_offers, changes.new_helpers
+    before = changes.before
     # What is freed goes first: a helper may be given up by one task and asked for another in the same commit.
-    _each(tx, sql.update_offers, [_offer_end(one) for one in changes.offers.values() if one.id not in new_offers])
-    _each(tx, sql.update_tasks, [_task_change(one) for one in changes.tasks.values() if one.id not in new_tasks])
+    ends = [(*_offer_end(one), before[one.id]) for one in changes.offers.values() if one.id not in new_offers]
+    _each(tx, sql.update_offers, ends)
+    moves = [(*_task_change(one), before[one.id]) for one in changes.tasks.values() if one.id not in new_tasks]
+    _each(tx, sql.update_tasks, moves)
     _many(tx, sql.insert_tasks, [_task_row(one) for one in new_tasks.values()])
     _many(tx, sql.insert_offers, [_offer_row(one) for one in new_offers.values()])
     _many(tx, sql.insert_helpers, [_helper_row(one) for one in new_helpers.values()])
@@ -184,9 +192,10 @@ def _many(tx: Tx, query: Any, rows: Sequence[Row]) -> None:
         tx.insert_rows(query, rows)
 
 
-def _each(tx: Tx, query: Any, rows: Sequence[Row]) -> None:
-    if rows:
-        tx.update_rows(query, rows)
+def _each(tx: Tx, query: Query, rows: Sequence[Row]) -> None:
+    """A row that is not as it was when the batch was decided undoes the batch; its commands then run one by one."""
+    if rows and tx.update_rows(query, rows) != len(rows):
+        raise Unavailable(f"{query.name}: a row has changed meanwhile; nothing was kept of this request, try it again")
 
 
 def _place(helper: Helper) -> Row:

@@ -10,10 +10,11 @@ from uuid import UUID
 
 from ulak import codec
 from ulak.dispatch import forms, views
-from ulak.dispatch.acts import Acts
+from ulak.dispatch.acts import Acts, find_first
 from ulak.dispatch.arguments import check_id, check_limit, mark_of, one_of
 from ulak.dispatch.command import (
     Answer,
+    CommandAnswer,
     Forget,
     HelperCommand,
     HelperVerdict,
@@ -34,14 +35,14 @@ from ulak.dispatch.model import Code, Contact, Helper, HelperStatus, HelpTask, T
 from ulak.dispatch.nearby.bbox import Box
 from ulak.dispatch.nearby.geo import to_nano
 from ulak.dispatch.policy import Policy
-from ulak.dispatch.positions import SLICE_ROWS, Hints, flush
+from ulak.dispatch.positions import MIN_SLICE_ROWS, SLICE_SECONDS, TOGETHER, Hints, flush
 from ulak.dispatch.progress import TaskProgress
 from ulak.dispatch.records import known_helpers
 from ulak.dispatch.refusal import refused
 from ulak.dispatch.views import OpenOffer, SearchView, TaskFilter, TaskStep
-from ulak.errors import Conflict, Invalid, NotFound
+from ulak.errors import Conflict, Invalid, NotFound, Refused
 from ulak.settings.dispatch import Dispatch as Section
-from ulak.spine.loops.bulk import write_in_slices
+from ulak.spine.loops.bulk import slices_written
 from ulak.spine.store import Store
 
 REQUEST = "dispatch.task"  # in traces: the span under which all of a task stands
@@ -59,7 +60,8 @@ class Dispatch:
         self._section = section
         self.policy: Policy = acts.policy
         self._store = open_store
-        self._check = check_contact
+        self._reachable = forms.reachable(check_contact)
+        self._radius = forms.radius_within(section.max_radius_meters)
         self._requested = requested
         self.depth = Depth(section.capacity)
         self.progress = TaskProgress(acts, open_store, self.depth)
@@ -68,12 +70,11 @@ class Dispatch:
 
     # Helpers
 
-    async def put_helper(self, helper: str, form: HelperForm | dict[str, Any] | None = None, **fields: Any) -> Helper:
+    async def put_helper(self, helper: str, form: dict[str, Any] | None = None, **fields: Any) -> Helper:
         """Create a helper or change it; a field that is left out keeps its value. Fields as in HTTP, or by keyword."""
         check_id(helper)
         document = forms.document_with(form, fields)
-        given = form if isinstance(form, HelperForm) else forms.read_form(HelperForm, document, forms.both_or_none)
-        forms.check_contact(given.contact, self._check)
+        given = forms.read_form(HelperForm, document, forms.both_or_none, self._reachable)
         now = self._store().clock.now()
         place = None
         if given.latitude is not None and given.longitude is not None:
@@ -118,22 +119,29 @@ class Dispatch:
         """Where many helpers are, as hints; returns the ids that nobody has."""
         store = self._store()
         now = store.clock.now()
-        known = await store.read(known_helpers, [one.id for one in positions])
-        unknown = [one.id for one in positions if one.id not in known]
-        reached = [one for one in positions if one.id in known] if unknown else positions
-        self.hints.put([known[one.id] for one in reached], reached, now)
+        unknown: list[str] = []
+        for start in range(0, len(positions), TOGETHER):
+            some = positions[start : start + TOGETHER]
+            known = await store.read(known_helpers, [one.id for one in some])
+            unknown += [one.id for one in some if one.id not in known]
+            reached = [one for one in some if one.id in known]
+            self.hints.put([known[one.id] for one in reached], reached, now)
         return unknown
 
     async def flush_positions(self) -> int:
         """Write the positions that wait, in slices that hold up nobody; returns how many were written."""
-        reached: set[int] = set()
+        number = 0
         async with self._flushing:
+            slices = slices_written(
+                self._store(), flush, self.hints.take(), least=MIN_SLICE_ROWS, seconds=SLICE_SECONDS
+            )
             try:
-                for part in await write_in_slices(self._store(), flush, self.hints.take(), least=SLICE_ROWS):
-                    reached |= part
+                async for hints, missed in slices:
+                    self.hints.written(hints, missed)
+                    number += len(hints) - len(missed)
             finally:
-                self.hints.written(reached)
-        return len(reached)
+                self.hints.end()
+        return number
 
     async def offers(self, helper: str) -> list[OpenOffer]:
         """A helper's open offers. Whoever looks at them is not silent: a pause ends."""
@@ -154,27 +162,34 @@ class Dispatch:
 
     async def open(
         self,
-        form: TaskForm | dict[str, Any] | None = None,
+        form: dict[str, Any] | None = None,
         *,
         idempotency_key: str | None = None,
         scope: str = "",
         **fields: Any,
     ) -> TaskView:
         """Accept a task; returns when the first search and its offers are made. Fields as in HTTP, or by keyword."""
-        check = forms.radius_within(self._section.max_radius_meters)
         document = forms.document_with(form, fields)
-        given = form if isinstance(form, TaskForm) else forms.read_form(TaskForm, document, check)
-        forms.check_contact(given.contact, self._check)
-        self.depth.check()
+        given = forms.read_form(TaskForm, document, self._radius, self._reachable)
         task = self._task(given)
         if idempotency_key is not None:
             task.once, task.digest = mark_of(idempotency_key, scope), hashlib.sha256(codec.encode(given)).hexdigest()
-        answer = await self.progress.submit(Open(task, await self.progress.searches.find(task)))
+        answer = await self._open(task)
         if isinstance(answer, Mismatched):
             raise Conflict("this Idempotency-Key was used before with another body; use a new key for a new task")
         if isinstance(answer, Known):
             return await self.task(answer.task)
         return (await self.progress.settle(answer)).view
+
+    async def _open(self, task: HelpTask) -> CommandAnswer:
+        """The bound is for new tasks: a repeat needs no place."""
+        try:
+            self.depth.check()
+        except Refused:
+            if task.once is None or (first := await self._store().read(find_first, task)) is None:
+                raise
+            return first
+        return await self.progress.submit(Open(task, await self.progress.searches.find(task)))
 
     def _task(self, form: TaskForm) -> HelpTask:
         section, store = self._section, self._store()
@@ -210,7 +225,7 @@ class Dispatch:
         return await self._answer("release", task, helper, reason)
 
     async def cancel(self, task: UUID | str | int, reason: str | None = None) -> TaskView:
-        return await self._act(Withdraw(self._number(task), reason))
+        return await self._act(Withdraw(self._number(task), reason), task)
 
     async def _answer(
         self,
@@ -219,12 +234,12 @@ class Dispatch:
         helper: str,
         reason: str | None = None,
     ) -> TaskView:
-        return await self._act(Answer(verb, self._number(task), helper, reason))
+        return await self._act(Answer(verb, self._number(task), helper, reason), task)
 
-    async def _act(self, command: Answer | Withdraw) -> TaskView:
+    async def _act(self, command: Answer | Withdraw, task: UUID | str | int) -> TaskView:
         answer = await self.progress.submit(command)
         if isinstance(answer, Missing):
-            raise self._no_task(command.task) if answer.what == "task" else _no_helper(getattr(command, "helper", ""))
+            raise self._no_task(task) if answer.what == "task" else _no_helper(getattr(command, "helper", ""))
         verdict = await self.progress.settle(answer)
         code: Code | None = getattr(answer, "code", None)
         if code is not None:

@@ -66,7 +66,7 @@ def _open_offers(tx: Tx, helper: str) -> list[OpenOffer]:
 
 
 def _offers(tx: Tx, helper: str, news: list[EventRecord]) -> list[Told]:
-    """An offer that was opened and has ended since is told by its end alone."""
+    """Of an offer that was opened and has ended since, only the end is sent."""
     still = {offer.id: offer for offer in _open_offers(tx, helper)}
     told: list[Told] = []
     for event in news:

@@ -6,16 +6,15 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 
-import structlog
-
 from ulak.dispatch.depth import RECOUNT_SECONDS
 from ulak.dispatch.fairness import Figures
 from ulak.dispatch.service import Dispatch
 from ulak.errors import Error
+from ulak.log import get_logger
 from ulak.spine.store import Store
 from ulak.spine.telemetry import GaugePoint
 
-log = structlog.get_logger("ulak.dispatch")
+log = get_logger("ulak.dispatch")
 
 FIGURES_SECONDS = 10.0
 CLOSE_SECONDS = 5.0  # for the positions that wait when the store closes; the rest were hints

@@ -36,8 +36,9 @@ class Happening:
 
 @dataclass(slots=True)
 class WorldChanges:
-    """The changes of a batch: to be saved, told and armed."""
+    """The changes of a batch: to be saved, told and armed; `before` has the states of tasks and offers as loaded."""
 
+    before: dict[int, str] = field(default_factory=dict)
     tasks: dict[int, HelpTask] = field(default_factory=dict)
     new_tasks: dict[int, HelpTask] = field(default_factory=dict)
     offers: dict[int, Offer] = field(default_factory=dict)

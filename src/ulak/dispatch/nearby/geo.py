@@ -142,30 +142,31 @@ def _within(centre: Point, reach: float, cells: Iterable[int]) -> list[int]:
 @lru_cache(maxsize=MAX_CENTRES)
 def _centre_of(cell: int) -> tuple[float, float, float]:
     """Its vector, as floats: the interpreter multiplies them faster than whole numbers of this size."""
-    x, y, z = vector_at(*h3.cell_to_latlng(cell))
-    return float(x), float(y), float(z)
+    latitude, longitude = h3.cell_to_latlng(cell)
+    phi, theta = math.radians(latitude), math.radians(longitude)
+    flat = cos(phi) * _SCALE
+    return flat * cos(theta), flat * sin(theta), sin(phi) * _SCALE
 
 
 def _merge(cells: Iterable[int], resolution: int) -> list[Range]:
     """Neighbours in number become one range, also over a gap of one: what is too much is left out by its distance."""
-    shift = _shift(resolution)
-    numbers = sorted([cell >> shift for cell in cells])
+    near = 2 << _shift(resolution)
     ends: list[list[int]] = []
-    for number in numbers:
-        if ends and number - ends[-1][1] <= 2:
-            ends[-1][1] = number
+    for cell in sorted(cells):
+        if ends and cell - ends[-1][1] <= near:
+            ends[-1][1] = cell
         else:
-            ends.append([number, number])
-    return [Range(_descendant(low, resolution, 0), _descendant(high, resolution, 6)) for low, high in ends]
+            ends.append([cell, cell])
+    return [_descendants(low, high, resolution) for low, high in ends]
 
 
-def _descendant(number: int, resolution: int, digit: int) -> int:
-    """The first (0) or last (6) of a cell's descendants: they follow one another, their digits below its own go up."""
-    for _ in range(resolution, RESOLUTION):
-        number = number << _DIGIT_BITS | digit
-    shift = _shift(RESOLUTION)
-    whole = number << shift | (1 << shift) - 1
-    return whole & ~_RESOLUTION_MASK | RESOLUTION << _RESOLUTION_SHIFT
+def _descendants(low: int, high: int, resolution: int) -> Range:
+    """From the first descendant of a cell to the last of another: they follow one another, as their digits go up."""
+    for level in range(resolution + 1, RESOLUTION + 1):
+        low &= ~(7 << _shift(level))  # the digit 0
+        high = high & ~(7 << _shift(level)) | 6 << _shift(level)
+    deepest = RESOLUTION << _RESOLUTION_SHIFT
+    return Range(low & ~_RESOLUTION_MASK | deepest, high & ~_RESOLUTION_MASK | deepest)
 
 
 def _shift(level: int) -> int:

@@ -28,7 +28,7 @@ READ_SECONDS = 0.25  # after which a read begins no further search
 _RANKED, _COUNTED, _LEFT_OUT = range(3)
 
 
-class FoundRow(msgspec.Struct, array_like=True):
+class FoundRow(msgspec.Struct, array_like=True, gc=False):
     """A row of search_circle.sql."""
 
     part: int

@@ -8,7 +8,7 @@ WITH near AS MATERIALIZED (
       WHEN cardinality(:skills::text[]) > 0 AND EXISTS (SELECT FROM unnest(:skills::text[]) AS one WHERE strpos(skills, one) = 0) THEN 'skills'
       WHEN id = ANY(:asked::bigint[]) THEN 'asked' END AS reason
   FROM unnest(:low::bigint[], :high::bigint[]) AS span (low, high), LATERAL (
-    SELECT *, (x - :x) * (x - :x) + (y - :y) * (y - :y) + (z - :z) * (z - :z) AS chord
+    SELECT id, helper, active, doing, position_at, timeouts, month, completed, expired, skills, (x - :x) * (x - :x) + (y - :y) * (y - :y) + (z - :z) * (z - :z) AS chord
     FROM dispatch_helper WHERE cell BETWEEN span.low AND span.high
       AND (x - :x) * (x - :x) + (y - :y) * (y - :y) + (z - :z) * (z - :z) <= :chord OFFSET 0
   ) AS there

@@ -10,4 +10,4 @@ UPDATE dispatch_task SET
   assigned_at = (:assigned_at::bigint[])[width_bucket(id, :id::bigint[])],
   ended_at = (:ended_at::bigint[])[width_bucket(id, :id::bigint[])],
   reason = (:reason::text[])[width_bucket(id, :id::bigint[])]
-WHERE id = ANY(:id::bigint[])
+WHERE id = ANY(:id::bigint[]) AND state = (:before::text[])[width_bucket(id, :id::bigint[])]
