@@ -30,7 +30,7 @@ MAX_BUCKET = 100_000
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
-    """A part of the log; `state_hash` is told at its end, where a copy can be compared."""
+    """A part of the log; `state_hash` is set at its end, where a copy can be compared."""
 
     feed: Feed
     versions: list[Version]
@@ -53,11 +53,11 @@ class FeedReader:
         form = self._registries.feed(name)
         return await self._host.store.read(_published, form.name)
 
-    async def stamp(self, name: str | None) -> int | None:
-        """When a feed, or any, was last published."""
+    async def stamp(self, name: str) -> int | None:
+        """When a feed was last published; of a name that no feed has, when any was."""
         feeds = await self._host.store.read(records.read_feeds)
-        stamps = [one.stamp for one in feeds.values() if one.stamp is not None and name in {None, one.name}]
-        return max(stamps, default=None)
+        asked = [feeds[name]] if name in feeds else feeds.values()
+        return max((one.stamp for one in asked if one.stamp is not None), default=None)
 
     # By time
 

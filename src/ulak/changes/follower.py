@@ -249,7 +249,7 @@ class Follower:
         self.copy.finish_load(self._feed, head["cursor"])
         part.unlink(missing_ok=True)
         if self.copy.state_hash() != head["stateHash"]:
-            raise Unavailable("the archive is not what its state hash says; it is asked for again")
+            raise Unavailable("the archive does not match its state hash; it will be fetched again")
         self._tell("bootstrapped", {"records": self.copy.count(), "cursor": head["cursor"]})
 
     async def _download(self, session: aiohttp.ClientSession, path: Path) -> list[str]:

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from ulak import codec
 from ulak.changes import istanbul, pruning, records, watches
 from ulak.changes.archive import ArchiveHead, Written, write_archive
@@ -26,6 +24,7 @@ from ulak.changes.syncing.publication import Ending, end_sync
 from ulak.changes.syncing.run import SyncRun
 from ulak.changes.syncing.workshop import Workshop
 from ulak.errors import Permanent, Refused
+from ulak.log import get_logger
 from ulak.settings import Announcement
 from ulak.settings import Changes as Section
 from ulak.spine.job import Job, NewJob
@@ -36,9 +35,9 @@ from ulak.spine.trace import with_trace
 from ulak.spine.units.enqueue import enqueue_owed
 from ulak.spine.units.records import read_record
 
-log = structlog.get_logger("ulak.changes")
+log = get_logger("ulak.changes")
 
-FULL_SECONDS = 5.0
+PAUSE_SECONDS = 5.0
 
 
 def to_order(job: Job) -> Order:
@@ -79,9 +78,13 @@ class ChangesJobs:
 
     # Syncs
 
-    async def sync(self, job: Job) -> Done | Cancel:
+    async def sync(self, job: Job) -> Done | Cancel | Snooze:
         order = to_order(job)
-        entry = self._registries.get(order.registry)
+        if self._registries.only not in {None, order.registry}:
+            return Snooze(PAUSE_SECONDS, f"this process syncs {self._registries.only} only")
+        entry, shop = self._registries.get(order.registry), self._shop(order.registry)
+        if order.inbox is not None:
+            await asyncio.to_thread(shop.claim_files, order.inbox, order.sync)
         held = await self._host.store.write(_begin, order, is_live)
         if held is None:
             return self._done(Ending(order.sync, order.registry, SyncVerdict.BUSY, error="another sync is running"))
@@ -93,11 +96,10 @@ class ChangesJobs:
         finally:
             await asyncio.to_thread(run.close)
         self._gauges.note(order.registry, run.facts, ending)
-        if order.inbox is not None:
-            Workshop(Path(self._section.folder), order.registry).drop_inbox(order.inbox)
-        if order.approves is not None and ending.verdict is not SyncVerdict.REFUSED:
-            Workshop(Path(self._section.folder), order.registry).release()
         return self._done(ending)
+
+    def _shop(self, registry: str) -> Workshop:
+        return Workshop(Path(self._section.folder), registry)
 
     def _done(self, ending: Ending) -> Done:
         announced = partial(_announced, self._section.announce)
@@ -185,8 +187,8 @@ class ChangesJobs:
                 await self._host.store.write(with_trace(watches.fan_out, job.trace), name, feed.fan_pos, end, jobs)
             except Refused as error:
                 if size == 1:
-                    return Snooze(FULL_SECONDS, str(error))
-                size = max(size // 2, 1)  # as many as there is room for
+                    return Snooze(PAUSE_SECONDS, str(error))
+                size = max(size // 2, 1)  # as many as there is capacity for
 
     async def announce(self, job: Job) -> Done:
         """To an address of the settings, or to a watch's webhook with its signature."""
@@ -203,17 +205,34 @@ class ChangesJobs:
         return Done({"status": await self._poster.post(url, codec.encode(body), identifier, secret, job.trace)})
 
     async def prune(self, job: Job) -> Done:
-        forgotten = 0
-        for form in self._registries.get(job.payload["registry"]).source.feeds:
+        registry, forgotten = job.payload["registry"], 0
+        await self._drop_files(registry)
+        for form in self._registries.get(registry).source.feeds:
             await self._host.store.write(pruning.raise_floor, form.name, self._section.retention_days)
             while await self._host.store.write(pruning.drop_superseded, form.name):
                 forgotten += 1
         return Done({"slices": forgotten})
 
+    async def _drop_files(self, registry: str) -> None:
+        """Files that a sync needed until its end was committed: an attempt that is killed needs them again."""
+        shop = self._shop(registry)
+        for sync in await asyncio.to_thread(shop.list_claims):
+            if not await self._host.store.read(is_live, sync):
+                await asyncio.to_thread(shop.drop_files, sync)
+        if await self._host.store.read(_holds_nothing, registry):
+            await asyncio.to_thread(shop.release)
+
 
 def _begin(tx: Tx, order: Order, live: Any) -> lease.SyncLease | None:
     records.add_sync(tx, order.sync, order.registry)
     return lease.take(tx, order.registry, order.sync, live)
+
+
+def _holds_nothing(tx: Tx, registry: str) -> bool:
+    """Whether no list is held back, and no sync is under way that may do so."""
+    row = records.read_registry(tx, registry)
+    is_busy = row is not None and row.lease_owner is not None and is_live(tx, row.lease_owner)
+    return not is_busy and tx.row(records.sql.find_held, registry=registry) is None
 
 
 def _announced(asked: Sequence[Announcement], event: str, data: Mapping[str, Any]) -> list[tuple[str, Any]]:

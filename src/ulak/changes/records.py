@@ -151,6 +151,11 @@ def list_syncs(tx: Tx, registry: str, before: int, limit: int) -> list[SyncRow]:
     return [SyncRow(*row) for row in tx.rows(sql.list_syncs, registry=registry, before=before, n=limit)]
 
 
+def list_digests(tx: Tx, registry: str, before: int, limit: int) -> list[tuple[str, str]]:
+    """(verdict, digest) of the last lists that were judged; a sync that came to see none has no digest."""
+    return [(row[0], row[1]) for row in tx.rows(sql.list_digests, registry=registry, before=before, n=limit)]
+
+
 def release_held(tx: Tx, registry: str) -> None:
     tx.execute(sql.release_held, registry=registry)
 

@@ -31,6 +31,7 @@ class Registries:
         found = [_gib(section), *map(_table, section.registry), *_plugged(section)]
         self.by_name = {one.name: one for one in found}
         self.feeds = {form.name: form for one in found for form in one.source.feeds}
+        self.only: str | None = None  # a process may serve one registry alone, and leaves syncs of others
         if len(self.feeds) < sum(len(one.source.feeds) for one in found):
             raise Misconfigured("two registries have a feed of the same name; rename one in changes.registry")
 

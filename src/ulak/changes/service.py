@@ -51,7 +51,10 @@ class Changes:
         """Ask for a sync. While one runs, the answer is `partial` and names that one."""
         self.registries.get(registry)
         payload = {"registry": registry} | ({} if inbox is None else {"inbox": inbox})
-        return await self._start(registry, payload)
+        begun = await self._start(registry, payload)
+        if begun.status == SyncStatus.PARTIAL and inbox is not None:
+            await asyncio.to_thread(self._shop(registry).drop_files, inbox)
+        return begun
 
     async def sync(self, registry: str, *, inbox: str | None = None) -> SyncReport:
         """A sync from beginning to end; returns how it ended."""
@@ -112,7 +115,7 @@ class Changes:
         row = await self._row(registry, sync_id)
         self._check_held(row)
         await self._host.store.write(records.release_held, registry)
-        await asyncio.to_thread(Workshop(Path(self._section.folder), registry).release)
+        await asyncio.to_thread(self._shop(registry).release)
         return self._report(row)
 
     def _check_held(self, row: SyncRow) -> None:
@@ -129,7 +132,10 @@ class Changes:
     def inbox(self, registry: str) -> Path:
         """Where the command line puts files that a person has named."""
         self.registries.get(registry)
-        return Workshop(Path(self._section.folder), registry).inbox.resolve()
+        return self._shop(registry).inbox.resolve()
+
+    def _shop(self, registry: str) -> Workshop:
+        return Workshop(Path(self._section.folder), registry)
 
     def _text(self, identifier: int) -> str:
         return self._host.store.ids.to_text(identifier)

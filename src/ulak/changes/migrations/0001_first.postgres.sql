@@ -98,12 +98,12 @@ CREATE TABLE changes_watch (
 );
 CREATE INDEX changes_watch_feed ON changes_watch (feed, id);
 
--- The seed's own names, to read only.
+-- The seed's own names, and its members of aliases_json; to read only.
 CREATE VIEW sync_metadata AS
 SELECT s.registry, s.id AS sync_id, s.status, s.verdict, s.error,
        to_timestamp(s.started_at / 1000.0) AT TIME ZONE 'Europe/Istanbul' AS started_at,
        to_timestamp(s.ended_at / 1000.0) AT TIME ZONE 'Europe/Istanbul' AS last_sync_at
-FROM changes_sync s;
+FROM changes_sync s OFFSET 0; -- a view of one table could be written through without it
 
 CREATE VIEW gib_user_changelog AS
 SELECT md5(v.feed || ':' || f.epoch || ':' || v.pos)::uuid AS id,
@@ -115,7 +115,9 @@ SELECT md5(v.feed || ':' || f.epoch || ':' || v.pos)::uuid AS id,
        v.body::jsonb ->> 'accountType' AS account_type,
        v.body::jsonb ->> 'type' AS type,
        (v.body::jsonb ->> 'firstCreationTime')::timestamp AS first_creation_time,
-       v.body::jsonb -> 'aliases' AS aliases_json
+       (SELECT jsonb_agg(jsonb_build_object('Alias', a ->> 'alias', 'Type', a ->> 'type',
+                                            'CreationTime', a ->> 'creationTime') ORDER BY n)
+        FROM jsonb_array_elements(v.body::jsonb -> 'aliases') WITH ORDINALITY AS one (a, n)) AS aliases_json
 FROM changes_feed f
 JOIN changes_version v ON v.feed = f.name AND v.pos > f.floor_pos AND v.pos <= f.head_pos
 CROSS JOIN LATERAL (
@@ -132,7 +134,9 @@ SELECT v.feed,
        v.body::jsonb ->> 'title' AS title,
        t.title AS title_lower,
        v.body::jsonb ->> 'type' AS type,
-       v.body::jsonb -> 'aliases' AS aliases_json,
+       (SELECT jsonb_agg(jsonb_build_object('Alias', a ->> 'alias', 'Type', a ->> 'type',
+                                            'CreationTime', a ->> 'creationTime') ORDER BY n)
+        FROM jsonb_array_elements(v.body::jsonb -> 'aliases') WITH ORDINALITY AS one (a, n)) AS aliases_json,
        v.content_hash
 FROM changes_feed f
 JOIN changes_version v ON v.feed = f.name AND v.pos <= f.head_pos AND v.change <> 3

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ulak.changes.pipeline.fingerprints import Binding, Fingerprints, ghost, renew_fingerprints, write_fingerprints
-from ulak.changes.pipeline.spill import PARSED, SpillFile, by_key, read_frames
+from ulak.changes.pipeline.spill import SpillFile, marks_by_key, read_frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,7 @@ def keep_fingerprints(keeping: Keeping) -> int:
 
 
 def _fresh(keeping: Keeping, held: set[str]) -> Iterable[tuple[int, str]]:
-    for key, entries in by_key([keeping.spill]):
-        marks = {entry.mark for entry in entries if entry.word == PARSED}
-        if key not in held and marks:  # of a key with several blocks, one alone tells nothing
+    for key, marks in marks_by_key(keeping.spill):
+        if key not in held:  # of a key with several blocks, one alone tells nothing
             yield marks.pop() if len(marks) == 1 else ghost(key), key
     yield from ((ghost(key), key) for key in sorted(held))

@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple, Self, TypeVar
 
 import msgspec
 
 from ulak.changes.state import ALL_BUCKETS
+
+T = TypeVar("T", bound=tuple[Any, ...])
 
 FRAME = 256
 _LENGTH = struct.Struct("<I")
@@ -38,6 +40,8 @@ class SpillEntry(NamedTuple):
 
 
 _decode_entries = msgspec.msgpack.Decoder(list[SpillEntry]).decode
+# The parts as they are: half of the time for a reader that does not look at them.
+_skim_entries = msgspec.msgpack.Decoder(list[tuple[str, int, int, int, msgspec.Raw]]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +91,31 @@ class SpillWriter:
 
 def by_key(spills: Iterable[SpillFile], buckets: Sequence[str] = ALL_BUCKETS) -> Iterator[tuple[str, list[SpillEntry]]]:
     """Every key of some buckets in order, with what all files say of it: in the files' order, and as they say it."""
+    for entries in _by_bucket(spills, buckets, _decode_entries):
+        for key, same in groupby(entries, _key):
+            yield key, list(same)
+
+
+def marks_by_key(spill: SpillFile) -> Iterator[tuple[str, set[int]]]:
+    """Every key of a file that was parsed, with the marks of its blocks."""
+    for entries in _by_bucket([spill], ALL_BUCKETS, _skim_entries):
+        for key, same in groupby((entry for entry in entries if entry[2] == PARSED), _key):
+            yield key, {entry[3] for entry in same}
+
+
+def _by_bucket(
+    spills: Iterable[SpillFile], buckets: Sequence[str], decode: Callable[[bytes], list[T]]
+) -> Iterator[list[T]]:
     with contextlib.ExitStack() as stack:
         files = [(stack.enter_context(Path(one.path).open("rb")), one.frames) for one in spills]
         for bucket in buckets:
-            entries: list[SpillEntry] = []
+            entries: list[T] = []
             for file, frames in files:
                 for place in frames.get(bucket, ()):
                     file.seek(place)
-                    entries += _decode_entries(_read(file))
+                    entries += decode(_read(file))
             entries.sort(key=_key)
-            for key, same in groupby(entries, _key):
-                yield key, list(same)
+            yield entries
 
 
 # Frames

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import BinaryIO
 
 from ulak.changes.sources.source import Unfit
@@ -18,20 +20,21 @@ _AFTER_NAME = (b">", b" ", b"\n", b"\t", b"\r", b"/")
 _NOT_A_TAG = re.compile(rb"<\?.*?\?>|<!--.*?-->", re.DOTALL)
 
 
-def cut(stream: BinaryIO, record: str, root: str | None) -> Iterator[list[bytes]]:
-    """Batches of raw blocks, each with what stands before it: `bare_block` takes that off, and checks it.
+def cut(stream: BinaryIO, record: str, root: str | None, encoding: str = "utf-8") -> Iterator[list[bytes]]:
+    """Batches of raw blocks in UTF-8, each with what stands before it: `bare_block` takes that off, and checks it.
 
     The list's own beginning and end are checked on the way.
     """
+    chunks = _chunks(stream) if encoding == "utf-8" else _recoded(_chunks(stream), encoding)
     begin = re.compile(rb"<%s[\s/>]" % re.escape(record.encode()))
     end = f"</{record}>".encode()
-    head, rest = _head(stream, begin)
-    opened = _check_head(head, root)
+    head, rest = _head(chunks, begin)
+    opened = _check_head(head, root, encoding)
     if rest is None:
         _check_end(head, [], opened, empty=True)
         return
     tail = b""
-    for chunk in _chunks(stream, rest):
+    for chunk in chain([rest], chunks):
         blocks = (tail + chunk).split(end)
         tail = blocks.pop()
         yield [block + end for block in blocks]
@@ -52,10 +55,10 @@ def bare_block(block: bytes, record: str) -> bytes:
     return own
 
 
-def _head(stream: BinaryIO, begin: re.Pattern[bytes]) -> tuple[bytes, bytes | None]:
+def _head(chunks: Iterator[bytes], begin: re.Pattern[bytes]) -> tuple[bytes, bytes | None]:
     """Return the text before the first record, and the rest of the reading; None when no record comes."""
     head = b""
-    while chunk := stream.read(CHUNK_BYTES):
+    for chunk in chunks:
         head += chunk
         if found := begin.search(head):
             return head[: found.start()], head[found.start() :]
@@ -64,19 +67,26 @@ def _head(stream: BinaryIO, begin: re.Pattern[bytes]) -> tuple[bytes, bytes | No
     return head, None
 
 
-def _chunks(stream: BinaryIO, first: bytes) -> Iterator[bytes]:
-    yield first
+def _chunks(stream: BinaryIO) -> Iterator[bytes]:
     while chunk := stream.read(CHUNK_BYTES):
         yield chunk
 
 
-def _check_head(head: bytes, root: str | None) -> list[bytes]:
+def _recoded(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    try:
+        for text in codecs.iterdecode(chunks, encoding):
+            yield text.encode()
+    except UnicodeError as error:
+        raise Unfit(f"it is not {encoding}: {error}") from error
+
+
+def _check_head(head: bytes, root: str | None, encoding: str) -> list[bytes]:
     if head.startswith(_WIDE):
         raise Unfit("it is not UTF-8")
     text = head.removeprefix(_BOM)
     declared = _DECLARED.match(text)
-    if declared and declared[1].lower() not in {b"utf-8", b"utf8", b"us-ascii"}:
-        raise Unfit(f"its encoding is {declared[1].decode('ascii', 'replace')}, not UTF-8")
+    if declared and _codec(declared[1].decode("ascii", "replace")) not in {"ascii", _codec(encoding)}:
+        raise Unfit(f"its encoding is {declared[1].decode('ascii', 'replace')}, not {encoding.upper()}")
     plain = _NOT_A_TAG.sub(b"", text)
     if b"<!" in plain:
         raise Unfit("it has a DTD or an entity; no list of this kind has one")
@@ -86,6 +96,14 @@ def _check_head(head: bytes, root: str | None) -> list[bytes]:
     if root is not None and tags[0] != root.encode():
         raise Unfit(f"its root is {tags[0].decode('utf-8', 'replace')}, not {root}")
     return tags
+
+
+def _codec(encoding: str) -> str:
+    """One name for all by which an encoding is known; its own for one that is not."""
+    try:
+        return codecs.lookup(encoding).name
+    except LookupError:
+        return encoding
 
 
 def _check_end(tail: bytes, opened: list[bytes], tags: list[bytes], *, empty: bool) -> None:

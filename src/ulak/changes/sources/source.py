@@ -78,7 +78,7 @@ class Source(Protocol):
         """The records of a file as raw blocks, in batches; raises Unfit for a file that is not such a list."""
 
     def repeats(self, block: bytes) -> bool:
-        """Whether the file has several blocks for one identifier, so that one alone tells nothing."""
+        """Whether the file has several blocks for one identifier, so that a single one is not conclusive."""
 
     def parse(self, role: str, block: bytes) -> Parsed:
         """Raises BadRecord; Unfit when the block shows that the file is not such a list."""

@@ -42,7 +42,8 @@ class TableSource:
     prefix: ClassVar[str] = "table-1"
 
     def __post_init__(self) -> None:
-        told = msgspec.json.encode([self.format, self.key, sorted(self.columns.items()), self.record, self.delimiter])
+        form = [self.format, self.key, sorted(self.columns.items()), self.record, self.delimiter, self.encoding]
+        told = msgspec.json.encode(form)
         object.__setattr__(self, "version", f"{self.prefix}-{hashlib.sha256(told).hexdigest()[:12]}")
 
     @property
@@ -52,7 +53,7 @@ class TableSource:
 
     def blocks(self, role: str, opened: Opened) -> Iterator[Sequence[bytes]]:
         if self.format == "xml":
-            return cut(opened.stream, self.record, None)
+            return cut(opened.stream, self.record, None, self.encoding)
         return self._batches(self._rows(opened.stream) if self.format == "csv" else self._lines(opened.stream))
 
     @staticmethod

@@ -16,7 +16,7 @@ from ulak.changes.sources.source import Opened, Unfit
 MAX_BYTES = 4 * 1024**3
 MAX_RATIO = 200
 # Below this size a large ratio harms nobody: short lists of like records pack well.
-RATIO_FROM_BYTES = 8 * 1024**2
+RATIO_FROM_BYTES = 1024**2
 _ENCRYPTED = 0x1
 
 
@@ -43,9 +43,9 @@ class _Measured(io.RawIOBase):
             raise Unfit(f"the packed data can't be read: {error}") from error
         self._count += len(chunk)
         if self._count > self._limit:
-            raise Unfit(f"it unpacks to more than {self._limit} bytes; that is no list but a bomb")
+            raise Unfit(f"it unpacks to more than {self._limit} bytes; that is a bomb, not a list")
         if self._count > RATIO_FROM_BYTES and self._count > MAX_RATIO * self._packed:
-            raise Unfit(f"it unpacks to more than {MAX_RATIO} times its size; that is no list but a bomb")
+            raise Unfit(f"it unpacks to more than {MAX_RATIO} times its size; that is a bomb, not a list")
         return chunk
 
 

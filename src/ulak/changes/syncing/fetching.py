@@ -58,8 +58,7 @@ class Fetcher:
         if order.approves is not None:
             return await self._held(order, folder)
         if order.inbox is not None:
-            inbox = self._shop.inbox / order.inbox
-            return ListFiles({role: await asyncio.to_thread(self._take, inbox, folder, role) for role in self._roles})
+            return ListFiles({role: await asyncio.to_thread(self._take, order, folder, role) for role in self._roles})
         found = await self._get_all(folder)
         gets = found.values()
         if any(one.path is not None for one in gets):  # one that did not change is needed all the same
@@ -84,8 +83,8 @@ class Fetcher:
             )
         return again
 
-    def _take(self, inbox: Path, folder: Path, role: str) -> Fetched:
-        origin = inbox / role
+    def _take(self, order: Order, folder: Path, role: str) -> Fetched:
+        origin = self._shop.claimed_files(order.sync) / role
         if not origin.is_file():
             raise Unfit(f"{role}: the file is missing")
         found = download.take_copy(origin, folder / f"{role}.file")

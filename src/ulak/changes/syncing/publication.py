@@ -27,6 +27,7 @@ from ulak.changes.model import (
     LastList,
     SyncStatus,
     SyncVerdict,
+    until_of,
 )
 from ulak.changes.state import Sums, state_hash
 from ulak.changes.syncing import lease
@@ -82,7 +83,7 @@ def end_sync(tx: Tx, ending: Ending, enqueue: Enqueue, announce: Announce) -> No
         lease.check(tx, ending.lease)
     feeds = {name: feed for name, feed in records.read_feeds(tx).items() if feed.registry == ending.registry}
     publishes = ending.verdict in {SyncVerdict.PUBLISHED, SyncVerdict.UNCHANGED, SyncVerdict.WITHHELD}
-    reports = _publish(tx, ending, feeds) if publishes else {}
+    reports = _publish(tx, ending, feeds) if publishes else {name: _unmoved(feed) for name, feed in feeds.items()}
     if ending.last is not None and publishes:
         tx.execute(sql.accept_list, name=ending.registry, accepted=_encoded(ending.last), now=tx.now)
     held = ending.verdict in {SyncVerdict.WITHHELD, SyncVerdict.QUARANTINED}
@@ -91,7 +92,7 @@ def end_sync(tx: Tx, ending: Ending, enqueue: Enqueue, announce: Announce) -> No
     _save(tx, ending, reports, held=held)
     if ending.lease is not None:
         tx.execute(sql.end_lease, name=ending.registry, lease=ending.lease.number, now=tx.now)
-    first = {name for name in reports if feeds[name].stamp is None}  # each feed has an archive, an empty one too
+    first = {name for name, feed in feeds.items() if publishes and feed.stamp is None}  # an empty feed has one, too
     _tell(tx, ending, reports, first, enqueue, announce)
 
 
@@ -101,6 +102,12 @@ def _publish(tx: Tx, ending: Ending, feeds: dict[str, Feed]) -> dict[str, FeedRe
         name: _publish_feed(tx, ending, feed, ending.changes.get(name, FeedChange()), stamp)
         for name, feed in sorted(feeds.items())
     }
+
+
+def _unmoved(feed: Feed) -> FeedReport:
+    """A feed of which nothing was published, as it stands."""
+    cursor = None if feed.stamp is None else str(feed.head)
+    return FeedReport(count=feed.count, cursor=cursor, until=until_of(feed), state_hash=feed.state_hash)
 
 
 def _publish_feed(tx: Tx, ending: Ending, feed: Feed, change: FeedChange, stamp: int) -> FeedReport:
@@ -212,13 +219,10 @@ def _tell(
     for event in events:
         tx.emit(event, ending.sync, SYNC, told)
     jobs = [job for event in events for job in announce(event, told)]
-    moved = [name for name, change in ending.changes.items() if change.rows and name in reports]
+    moved = [name for name, change in ending.changes.items() if change.rows]
     jobs += [(ARCHIVE, {"feed": name}) for name in sorted({*moved, *first})]
     jobs += [(FAN_OUT, {"feed": name}) for name in moved if not ending.changes[name].initial]
-    if reports:
-        jobs.append((PRUNE, {"registry": ending.registry}))
-    if jobs:
-        enqueue(tx, jobs)
+    enqueue(tx, [*jobs, (PRUNE, {"registry": ending.registry})])
 
 
 def _events(verdict: SyncVerdict) -> list[str]:

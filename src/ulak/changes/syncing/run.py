@@ -52,7 +52,7 @@ class SyncRun:
         self.facts = self._comparer.facts
 
     async def run(self) -> Ending:
-        """How it ends. A list that is unfit is an ending, too."""
+        """Return how the sync ended; a list that is unfit is one of the endings."""
         try:
             self._comparer.folder = await asyncio.to_thread(self._shop.begin, self._order.sync, self._last.sync)
             return await self._run()
@@ -160,10 +160,8 @@ class SyncRun:
         wanted = self._section.accept_after
         if not wanted:
             return False
-        rows = await self._host.store.read(records.list_syncs, self._entry.name, self._order.sync, wanted)
-        return len(rows) == wanted and all(
-            row.verdict == SyncVerdict.QUARANTINED and row.digest == digest for row in rows
-        )
+        seen = await self._host.store.read(records.list_digests, self._entry.name, self._order.sync, wanted)
+        return seen == [(SyncVerdict.QUARANTINED, digest)] * wanted
 
     def _check_ceiling(self, deltas: Mapping[str, FeedDelta]) -> None:
         ceiling = self._order.ceiling

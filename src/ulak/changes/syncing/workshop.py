@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 _SHORT = ".fp"
+_CLAIMED = ".claimed"
 
 
 class Workshop:
@@ -31,9 +33,21 @@ class Workshop:
     def end(self, sync: int) -> None:
         shutil.rmtree(self.root / "work" / str(sync), ignore_errors=True)
 
-    def drop_inbox(self, name: str) -> None:
-        """Files that a person has named; a sync that failed on its way still needs them for its next attempt."""
-        shutil.rmtree(self.inbox / name, ignore_errors=True)
+    def claim_files(self, name: str, sync: int) -> None:
+        """From now on the files that a person has named belong to a sync, which needs them for each of its attempts."""
+        with contextlib.suppress(OSError):  # an earlier attempt has claimed them
+            (self.inbox / name).rename(self.claimed_files(sync))
+
+    def claimed_files(self, sync: int) -> Path:
+        return self.inbox / f"{sync}{_CLAIMED}"
+
+    def list_claims(self) -> list[int]:
+        return [int(path.stem) for path in self.inbox.glob(f"*{_CLAIMED}")]
+
+    def drop_files(self, claim: str | int) -> None:
+        """Files that a person has named: of a sync, or under the name that they have before one claims them."""
+        path = self.inbox / claim if isinstance(claim, str) else self.claimed_files(claim)
+        shutil.rmtree(path, ignore_errors=True)
 
     def cache(self, role: str, sync: int) -> Path:
         return self.root / f"{role}-{sync}{_SHORT}"

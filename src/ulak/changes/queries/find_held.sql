@@ -1,0 +1,1 @@
+SELECT id FROM changes_sync WHERE registry = :registry AND held = 1 LIMIT 1
