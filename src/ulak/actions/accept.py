@@ -8,6 +8,7 @@ import msgspec
 
 from ulak.actions.model import ActionPlan, ActionRun
 from ulak.actions.plans.book import PlanBook
+from ulak.actions.prune import oldest, remove_runs
 from ulak.actions.records import insert_runs, save_steps
 from ulak.actions.steps.starts import Start, Starter
 from ulak.spine.query import Queries
@@ -38,14 +39,14 @@ class NoPlan:
 AcceptVerdict = Accepted | OtherPlan | NoPlan
 
 
-def accept_verb(book: PlanBook, starter: Starter) -> Verb[ActionRun, AcceptVerdict]:
-    return Verb(WriterQueue.ENQUEUE, lambda tx, runs: accept(tx, runs, book, starter))
+def accept_verb(book: PlanBook, starter: Starter, keep_millis: int) -> Verb[ActionRun, AcceptVerdict]:
+    return Verb(WriterQueue.ENQUEUE, lambda tx, runs: accept(tx, runs, book, starter, keep_millis))
 
 
-def accept(tx: Tx, asked: list[ActionRun], book: PlanBook, starter: Starter) -> list[AcceptVerdict]:
+def accept(tx: Tx, asked: list[ActionRun], book: PlanBook, starter: Starter, keep_millis: int) -> list[AcceptVerdict]:
     keys = sorted({run.evaluation_key for run in asked})
     tx.lock_keys([f"evaluation:{key}" for key in keys])
-    known = {key: tuple(rest) for key, *rest in tx.rows(sql.find_evaluations, keys=keys)}
+    known = _known(tx, keys, keep_millis)
     plans = book.newest(tx, (run.plan_id for run in asked if run.evaluation_key not in known))
     fresh: list[ActionRun] = []
     verdicts = [_verdict(run, known, plans, fresh, tx.now) for run in asked]
@@ -53,6 +54,23 @@ def accept(tx: Tx, asked: list[ActionRun], book: PlanBook, starter: Starter) -> 
         insert_runs(tx, fresh)
         save_steps(tx, starter.start(tx, [Start(run, plans[run.plan_id].first()) for run in fresh]))
     return verdicts
+
+
+def _known(tx: Tx, keys: list[str], keep_millis: int) -> dict[str, tuple[int, int, str]]:
+    """The run of each evaluation that was asked for within its days; an older one makes way for the new one."""
+    rows = tx.rows(sql.find_evaluations, keys=keys)
+    before = oldest(tx, keep_millis)
+    old = [run for _, run, _, _, ended_at in rows if run < before and ended_at is not None]
+    remove_runs(tx, old)
+    return {key: (run, plan, trace_id) for key, run, plan, trace_id, _ in rows if run not in old}
+
+
+def find_first(tx: Tx, run: ActionRun, keep_millis: int) -> AcceptVerdict | None:
+    """The verdict on a repeat, without a place for anything new; None when it is not a repeat."""
+    for _, first, plan, trace_id, ended_at in tx.rows(sql.find_evaluations, keys=[run.evaluation_key]):
+        if first >= oldest(tx, keep_millis) or ended_at is None:
+            return Accepted(first, trace_id, duplicate=True) if plan == run.plan_id else OtherPlan(plan)
+    return None
 
 
 def _verdict(

@@ -6,15 +6,14 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 
-import structlog
-
 from ulak.actions import sweeper, watch
 from ulak.actions.steps.ends import StepEnds
 from ulak.errors import Error
+from ulak.log import get_logger
 from ulak.spine.room import Host
 from ulak.spine.telemetry import GaugePoint
 
-log = structlog.get_logger("ulak.actions")
+log = get_logger("ulak.actions")
 
 SWEEP_SECONDS = 5.0
 GAUGE_SECONDS = 30.0

@@ -45,6 +45,9 @@ class Mending(msgspec.Struct, forbid_unknown_fields=True):
     body: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)] | None = None
 
 
+MENDED = frozenset(Mending.__struct_fields__)
+
+
 def parse_mending(document: Any) -> Mending:
     problems = faults.of_document(document, Mending)
     if not problems:
@@ -120,6 +123,14 @@ def mend_letter(tx: Tx, identifier: int, mending: Mending, who: str) -> ActionDe
     dead_letters.edit(tx, identifier, codec.encode(payload))
     record_audit(tx, who, "actions.dead_letter.mended", f"dead letter {identifier}")
     return dead_letter(run, step, tx.ids)
+
+
+def forget_mending(tx: Tx, identifier: int) -> None:
+    """Take out of a dead letter what it was mended with."""
+    record = read_record(tx, identifier)
+    if record is not None and record.status == "dead" and not record.payload.keys().isdisjoint(MENDED):
+        kept = {name: value for name, value in record.payload.items() if name not in MENDED}
+        dead_letters.edit(tx, identifier, codec.encode(kept))
 
 
 def redrive_letters(tx: Tx, identifiers: Sequence[int], who: str) -> list[int]:

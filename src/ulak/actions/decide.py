@@ -28,8 +28,6 @@ MAX_ADDED = 0.1
 MAX_RETRY_AFTER_SECONDS = 60.0  # a provider can't park a plan for longer than this
 HELD_BY_BRAKE = "BRAKE_HOURLY_CAP"
 
-Decision = Literal["send", "skip", "wait", "hand_over", "fail", "hold", "retry", "next", "merge", "stop", "end"]
-
 
 @dataclass(frozen=True, slots=True)
 class StepFailure:
@@ -43,6 +41,7 @@ class StepFailure:
     gone: bool = False
     retry_after_seconds: float | None = None
     poison: bool = False
+    unsent: bool = False  # nobody was asked, so it says nothing of the provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +152,14 @@ class Onward:
     why: str
 
 
+def stops(step: PlanStep, state: StepState) -> bool:
+    """Whether a step that ended so ends its run."""
+    return step.on_failure == "stop" and state in {StepState.FAILED, StepState.HELD}
+
+
 def onward(plan: ActionPlan, step: PlanStep, states: dict[int, StepState]) -> Onward:
     """Return the step that follows one that has ended; `states` has every step that was begun, this one included."""
-    if states[step.step_order] in {StepState.FAILED, StepState.HELD} and step.on_failure == "stop":
+    if stops(step, states[step.step_order]):
         return Onward(None, RunState.FAILED, f"step {step.step_order} failed and stops the plan")
     following = plan.after(step.step_order)
     if following is not None and following.step_order not in states:
@@ -164,8 +168,5 @@ def onward(plan: ActionPlan, step: PlanStep, states: dict[int, StepState]) -> On
 
 
 def final_state(states: Iterable[StepState]) -> RunState:
-    """Failed: none was sent. A run whose steps were all skipped had nothing to do, and did it."""
-    ended = set(states)
-    if ended & REACHED or not ended & {StepState.FAILED, StepState.HELD}:
-        return RunState.DONE
-    return RunState.FAILED
+    """Failed: none was sent, also where every condition was false: it has reached nobody."""
+    return RunState.FAILED if REACHED.isdisjoint(states) else RunState.DONE

@@ -27,6 +27,7 @@ from ulak.spine.job import Job
 from ulak.spine.outcome import Cancel, Dead, Done, Outcome
 
 _STOPPED = frozenset({RunState.CANCELLED, RunState.ACKNOWLEDGED})
+NO_ATTEMPT: dict[str, Any] = {"retry_count": None, "process_ms": None}  # the numbers of the last one stand
 _OPEN = frozenset({StepState.WAITING, StepState.FAILED, StepState.HELD})  # a redrive begins with a failed or held one
 
 
@@ -135,7 +136,8 @@ class StepRunner:
     async def _addressed(self, trial: Trial, variables: dict[str, Any]) -> Outcome:
         target, job = trial.case.target, trial.job
         if target is None:
-            return self._dead(trial, trial.case.resolution.failure or _nobody_left(trial))
+            failure = trial.case.resolution.failure
+            return self._dead(trial, failure) if failure else self._dead(trial, _nobody_left(trial), **NO_ATTEMPT)
         if (kind_of(target.channel_type), self._options.line_of(target)[0]) != (job.kind, job.key):
             return self._done(trial, "hop", f"to {_shown(target)}", onto=target)
         words = self._words(trial, variables)
@@ -144,7 +146,7 @@ class StepRunner:
         hours, zone = options.quiet_hours, options.time_zone
         pause = decide.pause_of(target, self._clock.now(), critical=passes, quiet_hours=hours, time_zone=zone)
         if pause is not None:
-            return self._done(trial, "deferred", pause.why, until=pause.until, target=target)
+            return self._done(trial, "deferred", pause.why, until=pause.until, target=target, onto=target)
         if trial.retry_count == 0:  # so after a death it is counted twice, rather than not at all
             why = await self._brakes.count(target, words.body, passes=passes)
             if why is not None:
@@ -190,34 +192,31 @@ class StepRunner:
         trial = Trial(job, case, self._clock.monotonic())
         undelivered = case.row.error_code  # which a receipt has told
         why = undelivered or f"no delivered receipt within {case.step.receipt_seconds:g} s"
-        retries = case.row.retry_count
         if case.run.ended_at is not None or (case.target is None and undelivered is None):
-            return self._done(trial, "unreceipted", f"{why}, and no channel is left", retry_count=retries)
+            return self._done(trial, "unreceipted", f"{why}, and no channel is left", **NO_ATTEMPT)
         onto = "no channel is left" if case.target is None else f"now {_shown(case.target)}"
-        return self._done(trial, "next", f"{why}; {onto}", onto=case.target, retry_count=retries)
+        return self._done(trial, "next", f"{why}; {onto}", onto=case.target, **NO_ATTEMPT)
 
     def _done(self, trial: Trial, what: Any, why: str, **more: Any) -> Done:
-        return Done(then=(self._ends.end, self._end(trial, what, why, **more)))
+        then = (self._ends.end, self._end(trial, what, why, **more))
+        return Done(then=then) if what == "sent" else failures.done_after(more.get("failure"), then)
 
     def _dead(
-        self, trial: Trial, failure: StepFailure, target: StepTarget | None = None, *, held: bool = False
+        self, trial: Trial, failure: StepFailure, target: StepTarget | None = None, *, held: bool = False, **more: Any
     ) -> Dead:
-        end = self._end(trial, "held" if held else "failed", failure.message, failure=failure, target=target)
+        end = self._end(trial, "held" if held else "failed", failure.message, failure=failure, target=target, **more)
         error_class = "transient" if failure.retryable else "permanent"
         if held and failure.uncertain:
             error_class = "uncertain"
-        return Dead(f"{failure.code}: {failure.message}", error_class, failure.code, then=(self._ends.end, end))
+        unsent = target is None or failure.unsent
+        then = (self._ends.end, end)
+        return Dead(f"{failure.code}: {failure.message}", error_class, failure.code, then=then, unsent=unsent)
 
     def _end(self, trial: Trial, what: Any, why: str, **more: Any) -> StepEnd:
-        return StepEnd(
-            trial.case.run.id,
-            trial.case.step.step_order,
-            trial.job.id,
-            what,
-            why,
-            process_ms=round((self._clock.monotonic() - trial.began) * 1000),
-            **{"retry_count": trial.retry_count, **more},
-        )
+        millis = round((self._clock.monotonic() - trial.began) * 1000)
+        numbers: dict[str, Any] = {"retry_count": trial.retry_count, "process_ms": millis}
+        place = (trial.case.run.id, trial.case.step.step_order, trial.job.id)
+        return StepEnd(*place, what, why, **{**numbers, **more})
 
 
 def _nobody_left(trial: Trial) -> StepFailure:

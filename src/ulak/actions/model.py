@@ -222,6 +222,7 @@ class ActionStep(msgspec.Struct, array_like=True):
     log: str = ""
     ended_at: int | None = None
     timer: int | None = None
+    process_ms: int = 0  # of the last attempt
 
 
 def kind_of(channel_type: str) -> str:

@@ -16,12 +16,20 @@ _ID_SHIFT = 22  # bits of an id below its milliseconds
 
 def prune_runs(tx: Tx, keep_millis: int) -> int:
     """A slice of the runs that ended and are too old, with their steps."""
-    before = max(tx.now - keep_millis - EPOCH_MILLIS, 0) << _ID_SHIFT
-    ids = [identifier for (identifier,) in tx.rows(sql.find_prunable, before=before, n=SLICE)]
+    ids = [identifier for (identifier,) in tx.rows(sql.find_prunable, before=oldest(tx, keep_millis), n=SLICE)]
+    remove_runs(tx, ids)
+    return len(ids)
+
+
+def oldest(tx: Tx, keep_millis: int) -> int:
+    """Return the id from which on runs are kept."""
+    return max(tx.now - keep_millis - EPOCH_MILLIS, 0) << _ID_SHIFT
+
+
+def remove_runs(tx: Tx, ids: list[int]) -> None:
     if ids:
         tx.execute(sql.delete_steps, runs=ids)
         tx.execute(sql.delete_runs, ids=ids)
-    return len(ids)
 
 
 def prune_sent(tx: Tx) -> int:

@@ -49,8 +49,10 @@ def _apply(
     *,
     told: bool,
 ) -> None:
-    batch.changed[row.run, row.step_order] = row
     arrived = receipt.status in _ARRIVED
+    if row.ended_at is None and row.error_code is not None and not arrived:
+        return  # told before
+    batch.changed[row.run, row.step_order] = row
     note(row, tx.now, "receipt", receipt.status if receipt.code is None else f"{receipt.status}: {receipt.code}")
     if receipt.gone and row.channel_id is not None:
         batch.gone.add(row.channel_id)
@@ -64,7 +66,7 @@ def _apply(
         row.state = StepState.DELIVERED.value
         step = book.version(tx, run.plan_id, run.plan_version).step(row.step_order)
         assert step is not None
-        end = StepEnd(run.id, row.step_order, row.job, "sent", "a receipt came", retry_count=row.retry_count)
+        end = StepEnd(run.id, row.step_order, row.job, "sent", "a receipt came")
         ends.conclude(tx, batch, run, step, row, end)
     else:  # no need to wait longer
         row.error_code, row.error_message = receipt.code or UNDELIVERED, "the provider says that it was not delivered"

@@ -64,7 +64,7 @@ def actions_room(host: Host) -> Room[Actions]:
         ),
         ports={"requests": lambda: (REQUESTED_TOPIC, service.accept_batch, service.keep_unreadable)},
         prunes={
-            "actions_run": partial(prune_runs, keep_millis=round(section.idempotency_days * 86_400_000)),
+            "actions_run": partial(prune_runs, keep_millis=section.idempotency_millis),
             "actions_sent": prune_sent,
             "actions_code": prune_codes,
         },
@@ -96,7 +96,7 @@ def _runner(
         acknowledge_url=link,
     )
     brakes = Brakes(lambda: host.store, brakes_of(section))
-    digests = Digests(lambda: host.store, cases, ends, renderer, delivery, brakes, limits.__getitem__, link)
+    digests = Digests(lambda: host.store, cases, ends, renderer, delivery, brakes, limits.__getitem__, link, host.clock)
     runner = StepRunner(options, cases, ends, renderer, delivery, brakes, digests, fresh, host.clock)
     return runner, CodeSender(lambda: host.store, delivery, limits)
 

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from ulak.actions import dead, views, watch
-from ulak.actions.accept import Accepted, AcceptVerdict, OtherPlan, accept_verb
+from ulak.actions.accept import Accepted, AcceptVerdict, OtherPlan, accept_verb, find_first
 from ulak.actions.acknowledge import SECRET, make_secret, public_url, run_of, token_of
 from ulak.actions.audited import PYTHON
 from ulak.actions.bound import Bound
@@ -29,7 +29,7 @@ from ulak.actions.wire.messages import read_messages
 from ulak.actions.wire.refused import refuse_requests, tell_unreadable
 from ulak.actions.wire.request import check_limit
 from ulak.channels.receipts import DeliveryReceipt
-from ulak.errors import Conflict, Error, Invalid, NotFound
+from ulak.errors import Conflict, Error, Invalid, NotFound, Refused
 from ulak.ids import Ids
 from ulak.settings.actions import Actions as ActionsSection
 from ulak.spine.room import Host
@@ -58,7 +58,7 @@ class Actions:
         self._section = section
         self._book = book
         self._ends = ends
-        self._accept = accept_verb(book, starter)
+        self._accept = accept_verb(book, starter, section.idempotency_millis)
         self._bound = Bound(section.capacity)
         self._secret = ""
         self._fresh = fresh
@@ -92,12 +92,19 @@ class Actions:
         now = store.clock.now()
         run = request.to_run(asked, store.ids.take(now), now)
         run.trace = self._host.telemetry.tracer.requested(REQUEST)
-        await self._bound.admit(store, 1)
-        return self._answer(await store.submit(self._accept, run), run.plan_id)
-
-    def _answer(self, verdict: AcceptVerdict, plan: int) -> events.ActionAccepted:
+        try:
+            await self._bound.admit(store, 1)
+        except Refused:
+            first = await store.read(find_first, run, self._section.idempotency_millis)
+            if first is None:
+                raise
+            return self._answer(first, run.plan_id)
+        verdict = await store.submit(self._accept, run)
         if not isinstance(verdict, Accepted) or verdict.duplicate:
             self._bound.give_back(1)
+        return self._answer(verdict, run.plan_id)
+
+    def _answer(self, verdict: AcceptVerdict, plan: int) -> events.ActionAccepted:
         if isinstance(verdict, Accepted):
             return events.ActionAccepted(self._host.store.ids.to_text(verdict.run), verdict.duplicate, verdict.trace_id)
         if isinstance(verdict, OtherPlan):

@@ -145,15 +145,23 @@ def explain(tx: Tx, identifier: int) -> list[dict[str, Any]]:
     if run is None:
         raise NotFound(f"no run {tx.ids.to_text(identifier)}; it was never accepted here, or its history was pruned")
     told = [_entry(run.accepted_at, None, "accept", f"plan {run.plan_id} version {run.plan_version}")]
-    for row in read_steps(tx, [identifier])[identifier].values():
+    rows = read_steps(tx, [identifier])[identifier].values()
+    for row in rows:
         notes = notes_of(row)
         told += [_entry(at, row.step_order, decision, why) for at, decision, why, _ in notes]
         for job in sorted({row.job, *(job for *_, job in notes)}):
             told += _retries(row, read_record(tx, job))
     if run.ended_at is not None:
-        by = "" if run.ended_by is None else f" by {run.ended_by}"
-        told.append(_entry(run.ended_at, None, "end", f"the run is {run.state}{by}"))
+        told.append(_entry(run.ended_at, None, "end", f"the run is {run.state}{_cause(run, rows)}"))
     return sorted(told, key=lambda entry: str(entry["at"]))
+
+
+def _cause(run: ActionRun, rows: Iterable[ActionStep]) -> str:
+    """Of a run's end, where its steps do not tell."""
+    if run.ended_by is not None:
+        return f" by {run.ended_by}"
+    skipped = run.state == RunState.FAILED and all(row.state == StepState.SKIPPED for row in rows)
+    return ": every step was skipped" if skipped else ""
 
 
 def _retries(row: ActionStep, record: Record | None) -> Iterable[dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ulak import codec
+from ulak.actions.dead import forget_mending
 from ulak.actions.directory.forms import ChannelForm, ProfileForm, RouteForm, merged, parse_form
 from ulak.actions.model import MAX_NUMBER, ActionRoute, RecipientChannel, RecipientProfile, VerifyStatus
 from ulak.actions.plans.book import read_head
@@ -71,8 +72,11 @@ def delete_profile(tx: Tx, identifier: int) -> None:
 
 def forget_profile(tx: Tx, identifier: int) -> None:
     """Erase a person: the profile, its channels, and what runs were told about it. Ledger and chain keep the ids."""
+    runs = [run for (run,) in tx.rows(sql.find_runs_of_profile, profile=identifier)]
     delete_profile(tx, identifier)
-    tx.execute(sql.erase_variables, profile=identifier)
+    for (job,) in tx.rows(sql.find_dead_of_runs, runs=runs):
+        forget_mending(tx, job)
+    tx.execute(sql.erase_variables, runs=runs)
 
 
 # Channels

@@ -12,6 +12,8 @@ from ulak.actions.directory.targets import problem_with
 from ulak.actions.model import ADDRESSED, MAX_DEVICE_ID, MAX_NAME, MAX_NUMBER, MAX_TARGET, PLAIN
 from ulak.actions.quiet import HOURS_FORM, parse_hours, zone_of
 from ulak.actions.wire import faults
+from ulak.channels.webhook import address_headers
+from ulak.errors import Permanent
 
 MAX_META_BYTES = 16_384
 F = TypeVar("F", bound=msgspec.Struct)
@@ -73,8 +75,14 @@ def _more_of_profile(document: dict[str, Any]) -> faults.Problems:
 def _more_of_channel(document: dict[str, Any]) -> faults.Problems:
     why = problem_with(document["channel_type"], document["target"])
     problems = [] if why is None else [("target", why)]
-    if len(codec.encode(document.get("target_meta") or {})) > MAX_META_BYTES:
+    meta = document.get("target_meta") or {}
+    if len(codec.encode(meta)) > MAX_META_BYTES:
         problems.append(("target_meta", f"must take at most {MAX_META_BYTES:,} bytes as JSON"))
+    if document["channel_type"] == "webhook":
+        try:
+            address_headers(meta)
+        except Permanent as error:
+            problems.append(("target_meta", str(error)))
     return problems
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ulak.actions.audited import PYTHON, audited
 from ulak.actions.directory import entries
 from ulak.actions.directory.forms import ChannelForm, ProfileForm, RouteForm, parse_form
-from ulak.actions.directory.verification import confirm, new_code, refusal, start_verification, trust
+from ulak.actions.directory.verification import confirm, new_nonce, refusal, start_verification, trust
 from ulak.actions.model import ActionRoute, RecipientChannel, RecipientProfile
 from ulak.actions.wire.request import check_limit
 from ulak.errors import Refused
@@ -83,7 +83,7 @@ class Directory:
 
     async def verify(self, identifier: int) -> RecipientChannel:
         """Send a code through the channel. One address gets so many in an hour, whichever channels have it."""
-        answer = await self._host.store.write(start_verification, identifier, new_code(), self._secret())
+        answer = await self._host.store.write(start_verification, identifier, new_nonce(), self._secret())
         if isinstance(answer, RecipientChannel):
             return answer
         raise Refused("this address has had its codes of an hour; ask again later", retry_after_seconds=answer)

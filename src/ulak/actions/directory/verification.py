@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from ulak.actions.acknowledge import SECRET, read_secret
 from ulak.actions.decide import Limits, StepFailure, delay_seconds
 from ulak.actions.directory.entries import read_channel, save_channel
-from ulak.actions.model import RecipientChannel, VerifyStatus, kind_of
+from ulak.actions.model import RecipientChannel, StepTarget, VerifyStatus, kind_of
 from ulak.actions.plans.render import Words
 from ulak.actions.records import read_targets
 from ulak.actions.steps.delivery import Delivery
+from ulak.actions.steps.ends import fail_channels
 from ulak.actions.steps.failures import as_error
 from ulak.actions.wire import faults
 from ulak.errors import Invalid
@@ -34,20 +36,25 @@ MAX_CODES_TO_WEBHOOK = 100
 HOUR_MILLIS = 3_600_000
 
 
-def new_code() -> str:
-    return f"{secrets.randbelow(1_000_000):06}"
+def new_nonce() -> str:
+    return secrets.token_hex(8)
 
 
-def start_verification(tx: Tx, identifier: int, code: str, secret: str) -> RecipientChannel | float:
+def code_of(secret: str, channel: int, nonce: str) -> str:
+    """Six digits. A job carries the nonce alone: whoever looks at jobs does not see the code."""
+    return f"{int(_digest(secret, channel, f'code:{nonce}'), 16) % 1_000_000:06}"
+
+
+def start_verification(tx: Tx, identifier: int, nonce: str, secret: str) -> RecipientChannel | float:
     """Keep the code's digest, and owe a message with the code; the seconds to wait where the address has had enough."""
     channel = read_channel(tx, identifier)
     address = _digest(secret, channel.channel_type, channel.target.casefold())
     most = MAX_CODES_TO_WEBHOOK if channel.channel_type == "webhook" else MAX_CODES
     if (wait := _count_code(tx, address, most)) is not None:
         return wait
-    digest = _digest(secret, identifier, code)
+    digest = _digest(secret, identifier, code_of(secret, identifier, nonce))
     tx.execute(sql.save_verification, channel=identifier, digest=digest, wrong=0, expires_at=tx.now + VALID_MILLIS)
-    enqueue_owed(tx, [NewJob(KIND, {"channel": identifier, "code": code})])
+    enqueue_owed(tx, [NewJob(KIND, {"channel": identifier, "nonce": nonce})])
     return channel
 
 
@@ -108,17 +115,22 @@ class CodeSender:
         self._limits = limits
 
     async def run(self, job: Job) -> Outcome:
-        target = (await self._store().read(read_targets, [job.payload["channel"]])).get(job.payload["channel"])
+        target, code = await self._store().read(_find, job.payload["channel"], job.payload["nonce"])
         if target is None:
             return Cancel("its channel is no longer there")
-        code, limits = job.payload["code"], self._limits[target.channel_type]
+        limits = self._limits[target.channel_type]
         words = Words("Your verification code", f"Your verification code is {code}.")
         answer = await self._delivery.hand_over(job, target, words, {"code": code}, limits)
         if isinstance(answer, StepFailure):
             if answer.retryable:
                 raise as_error(answer, delay_seconds(max(job.attempt - 1, 0), answer.retry_after_seconds))
-            return Dead(f"{answer.code}: {answer.message}", "permanent", answer.code)
+            gone = (fail_channels, target.channel_id) if answer.gone else None
+            return Dead(f"{answer.code}: {answer.message}", "permanent", answer.code, then=gone)
         return Done()
+
+
+def _find(tx: Tx, channel: int, nonce: str) -> tuple[StepTarget | None, str]:
+    return read_targets(tx, [channel]).get(channel), code_of(read_secret(tx, SECRET) or "", channel, nonce)
 
 
 def refusal(why: str) -> Invalid:

@@ -88,7 +88,7 @@ CREATE TABLE actions_run (
 CREATE INDEX actions_run_unfinished ON actions_run (id) WHERE ended_at IS NULL;
 
 -- `job` is the step's newest job, `timer` the one that waits for a receipt, `tried` the channels that have failed,
--- `log` a line of JSON for every decision.
+-- `log` a line of JSON for every decision, `process_ms` how long the last attempt took.
 CREATE TABLE actions_step (
   run bigint NOT NULL,
   step_order bigint NOT NULL,
@@ -109,6 +109,7 @@ CREATE TABLE actions_step (
   log text NOT NULL,
   ended_at bigint,
   timer bigint,
+  process_ms bigint NOT NULL,
   PRIMARY KEY (run, step_order)
 );
 CREATE INDEX actions_step_ended ON actions_step (ended_at) WHERE ended_at IS NOT NULL;

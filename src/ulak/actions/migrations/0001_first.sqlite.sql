@@ -88,7 +88,7 @@ CREATE TABLE actions_run (
 CREATE INDEX actions_run_unfinished ON actions_run (id) WHERE ended_at IS NULL;
 
 -- `job` is the step's newest job, `timer` the one that waits for a receipt, `tried` the channels that have failed,
--- `log` a line of JSON for every decision.
+-- `log` a line of JSON for every decision, `process_ms` how long the last attempt took.
 CREATE TABLE actions_step (
   run INTEGER NOT NULL,
   step_order INTEGER NOT NULL,
@@ -109,6 +109,7 @@ CREATE TABLE actions_step (
   log TEXT NOT NULL,
   ended_at INTEGER,
   timer INTEGER,
+  process_ms INTEGER NOT NULL,
   PRIMARY KEY (run, step_order)
 ) WITHOUT ROWID;
 CREATE INDEX actions_step_ended ON actions_step (ended_at) WHERE ended_at IS NOT NULL;

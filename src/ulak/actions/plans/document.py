@@ -1,4 +1,4 @@
-"""Plans as people write them: checked as a whole, in JSON or in YAML, where a mistake is told with its line."""
+"""Plans as people write them: checked as a whole, in JSON or in YAML, where an error names its line."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def check_text(text: str) -> None:
 
 
 def check_condition(text: str) -> None:
-    """One expression: a text that closes the question and opens another one is none."""
+    """Accepts one expression; a text that closes it and opens another is refused."""
     _compiled(_question(text), LANGUAGE)
     match Sandbox(LANGUAGE, html=False, caps=_CAPS).parse(_question(text)).body:
         case [nodes.If(body=[_], elif_=[], else_=[])]:

@@ -61,10 +61,10 @@ def simulate(plan: ActionPlan, at: int, words: StepWords, around: Around) -> lis
         if step.delay_seconds:
             walk.note(step, "wait", f"delay of {step.delay_seconds:g} s after the step before")
             walk.at += round(step.delay_seconds * 1000)
-        walk.states[step.step_order] = _run(step, walk, words, around)
+        ended = walk.states[step.step_order] = _run(step, walk, words, around)
         onward = decide.onward(plan, step, walk.states)
-        if onward.step is None and onward.why.endswith("stops the plan"):
-            walk.note(step, "fail", onward.why)
+        if decide.stops(step, ended):
+            walk.entries[-1]["why"] += f"; {onward.why}"
         step = onward.step
     return walk.entries
 

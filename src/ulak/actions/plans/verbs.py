@@ -64,7 +64,7 @@ class Plans:
         await self._host.store.write(audited(book.delete_plan, "actions.plan.deleted", who), identifier)
 
     async def import_yaml(self, text: str, *, who: str = PYTHON) -> Sequence[Planned]:
-        """All plans of a file, or none: a mistake is told with its line."""
+        """All plans of a file, or none: an error names its line."""
         forms = from_yaml(text, self._texts)
         return await self._host.store.write(audited(_import, "actions.plans.imported", who), forms)
 

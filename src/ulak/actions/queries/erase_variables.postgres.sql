@@ -1,1 +1,1 @@
-UPDATE actions_run SET variables = '{}' WHERE id = ANY(ARRAY(SELECT run FROM actions_step WHERE profile_id = :profile))
+UPDATE actions_run SET variables = '{}' WHERE id = ANY(:runs::bigint[])

@@ -1,1 +1,1 @@
-UPDATE actions_run SET variables = '{}' WHERE id IN (SELECT run FROM actions_step WHERE profile_id = :profile)
+UPDATE actions_run SET variables = '{}' WHERE id IN (SELECT value FROM json_each(:runs))

@@ -1,3 +1,3 @@
-SELECT run, step_order, state, channel_type, job, due_at, route_id, profile_id, channel_id, retry_count, error_code, error_message, reason, provider_message_id, deferred_until, tried, log, ended_at, timer
-FROM actions_step WHERE deferred_until IS NOT NULL AND channel_id = :channel AND deferred_until = :until AND ended_at IS NULL
+SELECT run, step_order, state, channel_type, job, due_at, route_id, profile_id, channel_id, retry_count, error_code, error_message, reason, provider_message_id, deferred_until, tried, log, ended_at, timer, process_ms
+FROM actions_step WHERE deferred_until IS NOT NULL AND channel_id = :channel AND deferred_until = :until AND job = :job AND ended_at IS NULL
 ORDER BY run, step_order LIMIT :n

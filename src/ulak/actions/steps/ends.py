@@ -5,7 +5,7 @@ Merged: however many steps end in a commit, the number of statements is the same
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -27,7 +27,7 @@ from ulak.actions.records import Steps, end_runs, lock_runs, note, read_steps, s
 from ulak.actions.steps import results
 from ulak.actions.steps.starts import Start, Starter
 from ulak.clock import to_datetime
-from ulak.spine.job import NewJob
+from ulak.spine.job import Job, NewJob
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
 from ulak.spine.units.enqueue import enqueue_owed
@@ -49,7 +49,10 @@ _STATES: dict[str, StepState] = {
 
 @dataclass(frozen=True, slots=True)
 class StepEnd:
-    """How a step's job ended. `target` is whom it was for, `onto` whom it is for now."""
+    """How a step's job ended. `target` is whom it was for, `onto` whom it is for now.
+
+    `retry_count` and `process_ms` are those of the last attempt; None where there was no other one.
+    """
 
     run: int
     step_order: int
@@ -59,12 +62,21 @@ class StepEnd:
     target: StepTarget | None = None
     onto: StepTarget | None = None
     failure: StepFailure | None = None
-    retry_count: int = 0
+    retry_count: int | None = None
+    process_ms: int | None = None
     provider_message_id: str | None = None
-    process_ms: int = 0
     subject: str | None = None
     body: str = ""
     until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DigestEnd:
+    """The steps that a merged message ends, and the job that carried it: others may wait behind it."""
+
+    job: Job
+    target: StepTarget | None
+    ends: Sequence[StepEnd]
 
 
 @dataclass(slots=True)
@@ -90,9 +102,16 @@ class StepEnds:
         self._starter = starter
         self._downlink_topic = downlink_topic
 
-    def end_many(self, tx: Tx, ends: Sequence[Sequence[StepEnd]]) -> None:
-        """Of jobs that end several steps each."""
-        self.end(tx, [end for some in ends for end in some])
+    def end_digests(self, tx: Tx, digests: Sequence[DigestEnd]) -> None:
+        """Of jobs that end several steps each. Those for which a message had no place go with the next one."""
+        self.end(tx, [end for digest in digests for end in digest.ends])
+        for digest in digests:
+            channel, until = digest.job.payload["digest"], digest.job.payload["until"]
+            if tx.row(sql.find_digest, channel=channel, until=until) is not None:
+                (following,) = enqueue_owed(
+                    tx, [self._digest(channel, until, digest.job.kind, digest.target)], [digest.job.trace]
+                )
+                tx.execute(sql.move_digest, channel=channel, until=until, job=digest.job.id, following=following)
 
     def end(self, tx: Tx, ends: Sequence[StepEnd]) -> None:
         wanted = {end.run for end in ends}
@@ -108,7 +127,8 @@ class StepEnds:
         plan = self._book.version(tx, run.plan_id, run.plan_version)
         step = plan.step(row.step_order)
         assert step is not None  # the run keeps its plan's version
-        row.retry_count = end.retry_count
+        row.retry_count = row.retry_count if end.retry_count is None else end.retry_count
+        row.process_ms = row.process_ms if end.process_ms is None else end.process_ms
         note(row, tx.now, end.what, end.why)
         if end.target is not None:
             _aim(row, end.target)
@@ -121,6 +141,7 @@ class StepEnds:
         row.provider_message_id = end.provider_message_id or row.provider_message_id
         if end.what == "sent" and step.receipt_seconds is not None and not run.ended_at:
             row.error_code = row.error_message = None  # of the channels before; a receipt may tell of this one
+            row.deferred_until = None
             batch.timers.append((row, step.receipt_seconds))
             return
         self.conclude(tx, batch, run, step, row, end)
@@ -130,12 +151,12 @@ class StepEnds:
             row.tried = codec.encode_text(sorted(tried_by(row) | {row.channel_id}))
         if end.failure is not None:
             row.error_code, row.error_message = end.failure.code, end.failure.message
-        if end.what == "deferred" and end.target is not None and run.ended_at is None:
+        if end.what == "deferred" and end.target is not None and run.ended_at is None and step.on_uncertain != "hold":
             row.deferred_until = end.until
             batch.deferred.append((row, end.target))
-        elif run.ended_at is None:
+        elif run.ended_at is None:  # a step that must not go twice is not merged: it waits on its own
             row.timer = None
-            batch.starts.append(Start(run, step, row, end.onto))
+            batch.starts.append(Start(run, step, row, end.onto, end.until))
         else:  # somebody has stopped the run meanwhile
             row.state = StepState.SKIPPED.value
 
@@ -147,7 +168,7 @@ class StepEnds:
         if row.state in (StepState.FAILED, StepState.HELD) and failure is not None:
             row.error_code, row.error_message = failure.code, failure.message
             row.reason = "uncertain" if end.what == "held" and failure.uncertain else decide.reason_of(failure)
-            results.tell_failed(tx, run, row, failure, end.process_ms)
+            results.tell_failed(tx, run, row, failure)
         elif row.state != StepState.SKIPPED:
             row.error_code = row.error_message = row.reason = None
             self._tell_success(tx, run, row, end)
@@ -157,8 +178,8 @@ class StepEnds:
         if row.channel_type == "audit" and end.what == "sent":
             results.keep_in_chain(tx, run, row, end.body)
         if row.state == StepState.HANDED_OVER:
-            results.tell_downlink(tx, run, row, self._downlink_topic, end.subject, end.body, end.process_ms)
-        results.tell_executed(tx, run, row, end.process_ms)
+            results.tell_downlink(tx, run, row, self._downlink_topic, end.subject, end.body)
+        results.tell_executed(tx, run, row)
 
     def _go_on(self, tx: Tx, batch: Batch, run: ActionRun, step: PlanStep) -> None:
         states = {order: StepState(row.state) for order, row in batch.steps[run.id].items()}
@@ -199,19 +220,22 @@ class StepEnds:
         key = (target.channel_id, row.deferred_until)
         found = batch.digests.get(key)
         if found is None:
-            rows = tx.rows(sql.find_deferred, channel=key[0], until=key[1], n=1)
-            found = rows[0][4] if rows else None
+            known = tx.row(sql.find_digest, channel=key[0], until=key[1])
+            found = None if known is None else int(known[0])
         if found is None:
-            line, slots = self._starter.line_of(target)
-            payload = {"digest": target.channel_id, "until": row.deferred_until}
-            due_at = to_datetime(row.deferred_until)
-            job = NewJob(kind_of(target.channel_type), payload, key=line, slots=slots, due_at=due_at)
-            found = enqueue_owed(tx, [job], [batch.runs[row.run].trace])[0]
+            (found,) = enqueue_owed(
+                tx, [self._digest(*key, kind_of(target.channel_type), target)], [batch.runs[row.run].trace]
+            )
         batch.digests[key] = found
         return found
 
+    def _digest(self, channel: int, until: int, kind: str, target: StepTarget | None) -> NewJob:
+        key, slots = (None, 1) if target is None else self._starter.line_of(target)
+        payload = {"digest": channel, "until": until}
+        return NewJob(kind, payload, key=key, slots=slots, due_at=to_datetime(until))
 
-def fail_channels(tx: Tx, channels: set[int]) -> None:
+
+def fail_channels(tx: Tx, channels: Collection[int]) -> None:
     """A directory that heals: what is gone is not tried again until somebody verifies it anew."""
     if channels:
         for channel, profile, kind in tx.rows(sql.fail_channels, ids=sorted(channels), now=tx.now):

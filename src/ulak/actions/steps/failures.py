@@ -6,6 +6,7 @@ from ulak.actions.decide import StepFailure
 from ulak.channels.channel import RecipientGone, Uncertain
 from ulak.errors import Error, Permanent, Throttled, Transient
 from ulak.masking import mask_text
+from ulak.spine.outcome import Done, Then
 
 MAX_MESSAGE = 500
 # Answers after which nobody will be reached at that address any more.
@@ -30,6 +31,7 @@ def failure_of(error: BaseException, channel_type: str) -> StepFailure:
         uncertain=isinstance(error, Uncertain),
         gone=gone,
         retry_after_seconds=asked,
+        unsent=not getattr(error, "tells_of_destination", True),
     )
 
 
@@ -52,9 +54,16 @@ def timed_out(channel_type: str, seconds: float) -> StepFailure:
     )
 
 
+def done_after(failure: StepFailure | None, then: Then) -> Done:
+    """The end of a job that goes on elsewhere: after a failure of its provider, or without having asked it."""
+    if failure is None or failure.unsent:
+        return Done(then=then, unsent=True)
+    return Done(then=then, error_class="transient" if failure.retryable else "permanent")
+
+
 def as_error(failure: StepFailure, seconds: float) -> Error:
     """For the spine, which counts failures for the breaker and pauses the job."""
     text = f"{failure.code}: {failure.message}"
     if failure.retry_after_seconds is not None:
         return Throttled(text, retry_after_seconds=seconds)
-    return Uncertain(text) if failure.uncertain else Transient(text)
+    return Uncertain(text) if failure.uncertain else Transient(text, unsent=failure.unsent)

@@ -12,7 +12,7 @@ from ulak.spine.store import Tx
 from ulak.spine.units.audit import record as record_audit
 
 
-def tell_executed(tx: Tx, run: ActionRun, row: ActionStep, process_ms: int) -> None:
+def tell_executed(tx: Tx, run: ActionRun, row: ActionStep) -> None:
     data = wire.ExecutedData(
         run.group_id,
         run.rule_id,
@@ -22,24 +22,22 @@ def tell_executed(tx: Tx, run: ActionRun, row: ActionStep, process_ms: int) -> N
         row.state,  # type: ignore[arg-type]
         row.provider_message_id,
     )
-    meta = wire.meta_of(run.trace_id, tx.now, process_ms)
+    meta = wire.meta_of(run.trace_id, tx.now, row.process_ms)
     _tell(tx, run, wire.EXECUTED_TOPIC, wire.ActionExecuted(wire.EXECUTED, meta, wire.context_of(run), data, None))
 
 
-def tell_downlink(
-    tx: Tx, run: ActionRun, row: ActionStep, topic: str, subject: str | None, body: str, process_ms: int
-) -> None:
+def tell_downlink(tx: Tx, run: ActionRun, row: ActionStep, topic: str, subject: str | None, body: str) -> None:
     data = wire.DownlinkData(run.group_id, run.rule_id, run.plan_id, row.step_order, subject, body)
-    meta = wire.meta_of(run.trace_id, tx.now, process_ms)
+    meta = wire.meta_of(run.trace_id, tx.now, row.process_ms)
     _tell(tx, run, topic, wire.DownlinkRequested(wire.DOWNLINK_REQUESTED, meta, wire.context_of(run), data, None))
 
 
-def tell_failed(tx: Tx, run: ActionRun, row: ActionStep, failure: StepFailure, process_ms: int) -> None:
+def tell_failed(tx: Tx, run: ActionRun, row: ActionStep, failure: StepFailure) -> None:
     """On the failed topic, and flat as a dead letter."""
     failed_at = wire.instant(tx.now)
     error = wire.FailedError(failure.stage, failure.code, failure.message, failure.retryable, failed_at)
     data = wire.FailedData(run.group_id, run.rule_id, run.plan_id, row.step_order, row.channel_type)
-    meta = wire.meta_of(run.trace_id, tx.now, process_ms)
+    meta = wire.meta_of(run.trace_id, tx.now, row.process_ms)
     _tell(tx, run, wire.FAILED_TOPIC, wire.ActionFailed(wire.FAILED, meta, wire.context_of(run), data, error))
     _tell(tx, run, wire.DEAD_TOPIC, dead_letter(run, row, tx.ids))
 

@@ -11,18 +11,20 @@ from ulak.actions.model import ActionRun, ActionStep, PlanStep, StepState, StepT
 from ulak.actions.records import note
 from ulak.actions.steps.fresh import FreshCases
 from ulak.channels.destination import Destinations
+from ulak.clock import to_datetime
 from ulak.spine.job import NewJob, Priority
 from ulak.spine.store import Tx
 from ulak.spine.units.enqueue import enqueue_owed
 
 
 class Start(NamedTuple):
-    """A step to begin: a fresh one, or one that goes to another channel (then `row` is there)."""
+    """A step to begin: a fresh one, or one that goes on (then `row` is there), to another channel or at `until`."""
 
     run: ActionRun
     step: PlanStep
     row: ActionStep | None = None
     target: StepTarget | None = None
+    until: int | None = None
 
 
 class Starter:
@@ -64,11 +66,12 @@ class Starter:
             key=key,
             slots=number,
             delay_seconds=step.delay_seconds if start.row is None and step.delay_seconds else None,
+            due_at=None if start.until is None else to_datetime(start.until),
             on_uncertain=step.on_uncertain,
         )
 
     def _row(self, tx: Tx, start: Start, target: StepTarget | None, job: int) -> ActionStep:
-        run, step, row, _ = start
+        run, step, row, _, _ = start
         if row is None:
             due_at = tx.now + round(step.delay_seconds * 1000)
             row = ActionStep(run.id, step.step_order, StepState.WAITING.value, step.channel_type, job, due_at)

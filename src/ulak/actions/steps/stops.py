@@ -44,9 +44,7 @@ def _stop_step(tx: Tx, batch: Batch, run: ActionRun, row: ActionStep, book: Plan
     if waits_for_receipt:
         step = book.version(tx, run.plan_id, run.plan_version).step(row.step_order)
         assert step is not None
-        end = StepEnd(
-            run.id, row.step_order, row.job, "unreceipted", "the run was stopped", retry_count=row.retry_count
-        )
+        end = StepEnd(run.id, row.step_order, row.job, "unreceipted", "the run was stopped")
         ends.conclude(tx, batch, run, step, row, end)
         return
     row.state, row.ended_at, row.deferred_until = StepState.SKIPPED.value, tx.now, None

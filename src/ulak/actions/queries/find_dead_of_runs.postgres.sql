@@ -1,0 +1,1 @@
+SELECT job FROM actions_step WHERE reason IS NOT NULL AND run = ANY(:runs::bigint[])
