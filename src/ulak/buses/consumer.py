@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from ulak.backoff import Backoff
+from ulak.log import get_logger
 from ulak.spine.bus import BusRecord, Take
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
-log = structlog.get_logger("ulak.bus")
+log = get_logger("ulak.bus")
 
 BATCH = 500
 POLL_SECONDS = 0.2

@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
-import structlog
 
 from ulak.backoff import Backoff
 from ulak.clock import Clock
 from ulak.errors import Refused, Unavailable
+from ulak.log import get_logger
 from ulak.spine.bus import BusRecord
 from ulak.spine.trace import HEADERS
 
-log = structlog.get_logger("ulak.bus")
+log = get_logger("ulak.bus")
 
 AcceptBatch = Callable[..., Awaitable[Sequence[Any]]]
 """`accept_batch(bodies, origin=…)` returns a verdict for each: what was accepted, or the error.
@@ -53,7 +53,7 @@ class Intake:
                 await self._clock.wait(asyncio.Event(), self._backoff.delay_seconds(attempt))
 
     async def _accepted(self, left: Sequence[BusRecord]) -> list[BusRecord]:
-        """Accept them; returns those for which there was no room or no answer."""
+        """Accept them; returns those for which there was no capacity or no answer."""
         if not left:
             return []
         verdicts = await self._accept([one.value for one in left], origin=left[0].topic, **_traces(left))

@@ -6,16 +6,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import structlog
-
 from ulak.buses.consumer import KafkaConsumer
 from ulak.buses.producer import KafkaProducer
 from ulak.errors import Misconfigured
+from ulak.log import get_logger
 from ulak.secrets import reveal
 from ulak.settings.bus import Kafka
 from ulak.spine.bus import BusMessage, Take, Undelivered
 
-log = structlog.get_logger("ulak.bus")
+log = get_logger("ulak.bus")
 
 AGAIN_SECONDS = 2.0
 

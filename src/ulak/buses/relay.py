@@ -7,20 +7,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
-import structlog
-
 from ulak.backoff import Backoff
 from ulak.buses import lease, waiting
 from ulak.buses.resender import MAX_WAITING, Resender
 from ulak.buses.route import EventRouter
 from ulak.errors import Error, Unavailable
+from ulak.log import get_logger
 from ulak.spine.bus import BusMessage, MessageBus
 from ulak.spine.loops.tail import Tail, TailPage
 from ulak.spine.store import Store, Tx
 from ulak.spine.units import followers
 from ulak.spine.units.records import find_traces
 
-log = structlog.get_logger("ulak.bus")
+log = get_logger("ulak.bus")
 
 ELECTION_SECONDS = 1.0
 IDLE_SECONDS = 3.0  # so often a cursor that only passed others' events is kept, and the lease renewed

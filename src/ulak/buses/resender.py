@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-import structlog
-
 from ulak.backoff import Backoff
 from ulak.buses import lease, waiting
 from ulak.buses.waiting import Waiting
 from ulak.errors import Unavailable
+from ulak.log import get_logger
 from ulak.masking import mask_text
 from ulak.spine.bus import BusMessage, MessageBus, Undelivered
 from ulak.spine.store import Store, Tx
@@ -20,7 +19,7 @@ from ulak.spine.store import Store, Tx
 A = TypeVar("A")
 R = TypeVar("R")
 
-log = structlog.get_logger("ulak.bus")
+log = get_logger("ulak.bus")
 
 MAX_WAITING = 100_000  # beyond it the relay stands still, and messages wait in the event log
 MAX_TOPICS = 20  # of one round

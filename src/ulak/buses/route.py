@@ -71,7 +71,7 @@ class EventRouter:
         return found
 
     def routed_jobs(self, events: Iterable[EventRecord]) -> set[int]:
-        """The jobs of which a route tells."""
+        """The jobs that a routed event is about."""
         return {event.job for event in events if event.name not in READY_MADE and event.job and self._find(event.name)}
 
     def _routed(self, event: EventRecord, route: Route, trace: Headers) -> BusMessage:

@@ -6,20 +6,19 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import structlog
-
 from ulak.buses.intake import AcceptBatch, Intake, KeepUnreadable
 from ulak.buses.kafka import KafkaBus
 from ulak.buses.local import LocalBus
 from ulak.buses.relay import BusRelay
 from ulak.buses.route import EventRouter, publish, to_record
 from ulak.errors import Conflict
+from ulak.log import get_logger
 from ulak.spine.bus import MessageBus, Take
 from ulak.spine.room import Host
 from ulak.spine.telemetry import GaugePoint
 from ulak.spine.trace import with_trace
 
-log = structlog.get_logger("ulak.bus")
+log = get_logger("ulak.bus")
 
 GOODBYE_SECONDS = 10.0
 GAUGES = {

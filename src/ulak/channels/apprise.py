@@ -42,6 +42,7 @@ class AppriseChannel:
             raise Permanent(
                 "The recipient is not an Apprise URL of an allowed scheme; see channels.apprise.schemes.",
                 code="APPRISE_INVALID_URL",
+                unsent=True,
             )
         try:
             async with asyncio.timeout(seconds):

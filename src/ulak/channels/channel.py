@@ -5,6 +5,7 @@ Only the shape belongs here; the carriers are the other modules of this folder a
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
@@ -13,6 +14,8 @@ import msgspec
 
 from ulak.clock import to_datetime
 from ulak.errors import Permanent, Transient
+
+_SHORTEST_SECONDS = 0.001  # to HTTP clients, 0 means no limit
 
 
 class NotificationType(StrEnum):
@@ -107,9 +110,21 @@ class Channel(Protocol):
     async def close(self) -> None: ...
 
 
+class TimeLeft:
+    """The time of one delivery, for those that take more than one request."""
+
+    def __init__(self, seconds: float) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._ends_at = self._clock() + seconds
+
+    def seconds(self) -> float:
+        return max(self._ends_at - self._clock(), _SHORTEST_SECONDS)
+
+
 def seconds_for(message: Message, usual: float, provider: str) -> float:
     """How long this delivery may take: the channel's own limit, or less if the message says so or ends before it."""
     left = message.seconds_left
     if left is not None and left <= 0:
-        raise Permanent("The message expired before it was sent; nothing was sent.", code=f"{provider}_EXPIRED")
+        why = "The message expired before it was sent; nothing was sent."
+        raise Permanent(why, code=f"{provider}_EXPIRED", unsent=True)
     return min(usual, *(limit for limit in (message.timeout_seconds, left) if limit is not None), usual)

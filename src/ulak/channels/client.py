@@ -131,11 +131,13 @@ def broken(error: Exception, place: str, provider: str, allow_setting: str = "ch
             f"{place} is not on the public internet, so it is not called. "
             f"If you trust it, add its network to {allow_setting} ({variable}).",
             code=f"{provider}_BLOCKED",
+            unsent=True,
         )
     if isinstance(error, aiohttp.InvalidURL):
         return Permanent(
             "The recipient is not a URL that can be called; write it like https://example.org/hook.",
             code=f"{provider}_INVALID_URL",
+            unsent=True,
         )
     late = isinstance(error, TimeoutError)
     why = f"({type(error).__name__})"

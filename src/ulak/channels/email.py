@@ -47,7 +47,7 @@ class EmailOptions:
     password: str = field(default="", repr=False)
     sender: str = "ulak@localhost"
     timeout_seconds: float = 30.0
-    connections: int = 4
+    connections: int = 10
     idle_seconds: float = 60.0
     ca_file: str | None = None
     local_hostname: str | None = None
@@ -208,5 +208,6 @@ def from_settings(settings: Any) -> EmailChannel | None:
             password=section.password.get_secret_value(),
             sender=section.sender,
             timeout_seconds=section.timeout_seconds,
+            connections=section.slots_per_destination,
         )
     )

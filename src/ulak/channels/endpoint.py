@@ -19,7 +19,7 @@ sql = Queries(__package__)
 
 OVERLAP_SECONDS = 86_400.0
 MAX_SECRETS = 10  # of an endpoint at a time: each adds a signature to the header of every message
-REMEMBER_SECONDS = 2.0
+REOWNER_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Endpoints:
 
     async def find(self, url: str) -> Endpoint | None:
         now = self._host.store.clock.monotonic()
-        if self._read_at is None or now - self._read_at > REMEMBER_SECONDS:
+        if self._read_at is None or now - self._read_at > REOWNER_SECONDS:
             self._read_at = now
             self._known = {one.url: one for one in await self._host.store.read(find_all)}
         return self._known.get(normal_url(url))
@@ -142,12 +142,11 @@ class Endpoints:
         if known is not None and known.secrets:
             return known.secrets
         if known is not None and known.requires_secret:
-            missing = Transient(
+            raise Transient(
                 "The webhook endpoint requires a secret of its own and has none; register one with its URL.",
                 code="WEBHOOK_SECRET_MISSING",
+                unsent=True,
             )
-            missing.tells_of_destination = False  # nothing was sent there
-            raise missing
         return (await self._own_secret(),)
 
     async def _own_secret(self) -> Secret:

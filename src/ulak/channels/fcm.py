@@ -14,7 +14,7 @@ from google.oauth2 import service_account
 from yarl import URL
 
 from ulak import codec
-from ulak.channels.channel import Message, NotificationType, Receipt, RecipientGone, seconds_for
+from ulak.channels.channel import Message, NotificationType, Receipt, RecipientGone, TimeLeft, seconds_for
 from ulak.channels.client import GuardedClient, HttpAnswer, refused, wait_seconds
 from ulak.channels.ssrf import AddressGuard
 from ulak.clock import Clock, SystemClock
@@ -56,11 +56,11 @@ class FcmChannel:
         return notification_type == NotificationType.PUSH
 
     async def handle(self, message: Message) -> Receipt:
-        seconds = seconds_for(message, self._options.timeout_seconds, PROVIDER)
+        time_left = TimeLeft(seconds_for(message, self._options.timeout_seconds, PROVIDER))
         body = codec.encode({"message": compose(message, self._options.ttl_seconds)})
-        token = await self._token_within(seconds)
+        token = await self._token_within(time_left.seconds())
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        answer = await self._client.ask(self._url, body, headers, seconds, PROVIDER)
+        answer = await self._client.ask(self._url, body, headers, time_left.seconds(), PROVIDER)
         name = answer.document().get("name")
         if answer.status != 200 or not isinstance(name, str):
             raise self._refusal(answer)

@@ -71,7 +71,7 @@ def _headers(
     yield "Auto-Submitted", "auto-generated"  # so that nobody's holiday note answers us
     for name, value in own_headers(message.metadata):
         if name.lower() in _STRUCTURED_HEADERS:
-            yield name, value
+            yield name, " ".join(value.split())  # runs of spaces could fold into a blank line here, too
 
 
 def _texts(message: Message) -> bytes:
@@ -166,4 +166,4 @@ def _boundary(mark: str, *parts: str) -> str:
 
 
 def _unfit(message: str) -> Permanent:
-    return Permanent(message, code="SMTP_INVALID_LETTER")
+    return Permanent(message, code="SMTP_INVALID_LETTER", unsent=True)

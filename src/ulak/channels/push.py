@@ -23,7 +23,8 @@ class PushChannel:
         channel = self._browsers if to_browser else self._apps
         if channel is None:
             setting, code = ("vapid_private_key", "WEBPUSH") if to_browser else ("service_account", "FCM")
-            raise Permanent(f"No channels.push.{setting} is set, so nothing was sent.", code=f"{code}_NOT_CONFIGURED")
+            why = f"No channels.push.{setting} is set, so nothing was sent."
+            raise Permanent(why, code=f"{code}_NOT_CONFIGURED", unsent=True)
         return await channel.handle(message)
 
     async def close(self) -> None:

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-import structlog
-
 from ulak.channels.channel import Channel
 from ulak.channels.endpoint import Endpoints
 from ulak.channels.webhook import WebhookChannel, WebhookOptions
 from ulak.errors import Misconfigured
+from ulak.log import get_logger
 from ulak.spine.room import Host
 
-log = structlog.get_logger("ulak.channels")
+log = get_logger("ulak.channels")
 
 GROUP = "ulak.channels"
+SIMULATED = "simulated-"
 GOODBYE_SECONDS = 2.0
 
 Factory = Callable[[Any], Channel | None]
@@ -57,6 +57,11 @@ class Registry:
     def names(self) -> list[str]:
         return [channel.name for channel in self._channels]
 
+    @property
+    def simulated(self) -> list[str]:
+        """The types of which nothing leaves the machine, by their sections of the settings."""
+        return [name.removeprefix(SIMULATED) for name in self.names if name.startswith(SIMULATED)]
+
     def find(self, notification_type: str) -> Channel:
         found = self._found.get(notification_type)
         if found is None:
@@ -89,16 +94,13 @@ async def _part_with(channel: Channel) -> None:
 def make_registry(host: Host, own: Sequence[Channel] = ()) -> Registry:
     """The channels of one Ulak. Its user's own come first, then plug-ins, so that each can replace a built-in."""
     endpoints = Endpoints(host)
-    registry = Registry([*own, *discover(host.settings), _webhook(host, endpoints)], endpoints)
-    _name_simulated(registry)
-    return registry
+    return Registry([*own, *discover(host.settings), _webhook(host, endpoints)], endpoints)
 
 
-def _name_simulated(registry: Registry) -> None:
-    """A start says what only pretends to be sent."""
-    simulated = [name.removeprefix("simulated-") for name in registry.names if name.startswith("simulated-")]
-    if simulated:
-        log.info("simulated", channels=simulated, note="nothing of these leaves the machine; see [channels]")
+def tell_simulated(registry: Registry) -> None:
+    """Log which channels only pretend to send; for the start of a process that works."""
+    if registry.simulated:
+        log.info("simulated", channels=registry.simulated, note="nothing of these leaves the machine; see [channels]")
 
 
 def _webhook(host: Host, endpoints: Endpoints) -> WebhookChannel:

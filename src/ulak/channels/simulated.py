@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import structlog
-
 from ulak.channels.channel import Message, NotificationType, Receipt, seconds_for
+from ulak.errors import Transient
+from ulak.log import get_logger
 
 Sleep = Callable[[float], Awaitable[object]]
 
@@ -16,7 +16,7 @@ Sleep = Callable[[float], Awaitable[object]]
 DELAY_SECONDS = {NotificationType.EMAIL: 0.150, NotificationType.SMS: 0.100, NotificationType.PUSH: 0.120}
 _OTHER_DELAY_SECONDS = 0.100
 
-_log = structlog.get_logger("ulak.channels.simulated")
+_log = get_logger("ulak.channels.simulated")
 
 
 class Simulated:
@@ -34,8 +34,10 @@ class Simulated:
         return notification_type == self._type
 
     async def handle(self, message: Message) -> Receipt:
-        seconds_for(message, self._delay_seconds, "SIMULATED")
-        await self._sleep(self._delay_seconds)
+        seconds = seconds_for(message, self._delay_seconds, "SIMULATED")
+        await self._sleep(seconds)
+        if seconds < self._delay_seconds:
+            raise Transient("The simulated provider did not answer in time.", code="SIMULATED_TIMEOUT")
         # Sizes only: recipient, subject and body are personal.
         _log.info(
             "simulated delivery", id=message.id, type=self._type, attempt=message.attempt, body_chars=len(message.body)

@@ -64,6 +64,7 @@ class SlackChannel:
             raise Permanent(
                 "No channels.slack.token is set, so only incoming-webhook URLs can be reached.",
                 code="SLACK_NOT_CONFIGURED",
+                unsent=True,
             )
         return await self._post_message(message, seconds)
 
@@ -113,7 +114,8 @@ def _content(message: Message) -> dict[str, Any]:
     lines = [message.subject, message.body] if message.subject else [message.body]
     text = _escaped("\n".join(lines))
     if len(text) > MAX_TEXT_CHARS:
-        raise Permanent(f"A Slack text has at most {MAX_TEXT_CHARS} characters; shorten it.", code="SLACK_TOO_LONG")
+        why = f"A Slack text has at most {MAX_TEXT_CHARS} characters; shorten it."
+        raise Permanent(why, code="SLACK_TOO_LONG", unsent=True)
     blocks = message.metadata.get("blocks")
     return {"text": text, "blocks": blocks} if isinstance(blocks, list) else {"text": text}
 

@@ -132,16 +132,14 @@ def check_url(text: str, provider: str = "WEBHOOK") -> URL:
     code = f"{provider}_INVALID_URL"
     url = _parse(text, code)
     if url.scheme not in _SCHEMES:
-        raise Permanent("The webhook URL must start with http:// or https://; correct the recipient.", code=code)
+        raise _unusable("The webhook URL must start with http:// or https://; correct the recipient.", code)
     if url.user is not None or url.password is not None:
-        raise Permanent(
-            "The webhook URL must not carry a user name or password; sign with a secret instead.", code=code
-        )
+        raise _unusable("The webhook URL must not carry a user name or password; sign with a secret instead.", code)
     host = url.host
     if not host or not _is_host(url):
-        raise Permanent("The webhook URL names no host that can be looked up; correct the recipient.", code=code)
+        raise _unusable("The webhook URL names no host that can be looked up; correct the recipient.", code)
     if not url.port:
-        raise Permanent("The webhook URL has port 0; correct the recipient.", code=code)
+        raise _unusable("The webhook URL has port 0; correct the recipient.", code)
     url = url.with_fragment(None)
     if host.endswith("."):  # the same name, written out to the root
         url = url.with_host(host[:-1])
@@ -175,17 +173,19 @@ def _is_host(url: URL) -> bool:
 
 def _parse(text: str, code: str) -> URL:
     if len(text) > URL_LIMIT or not text.isprintable() or " " in text:
-        raise Permanent(
-            f"The webhook URL is longer than {URL_LIMIT} characters or has spaces or control characters.", code=code
+        raise _unusable(
+            f"The webhook URL is longer than {URL_LIMIT} characters or has spaces or control characters.", code
         )
     try:
         url = URL(text)
         _ = url.port, url.host  # parsed late by some releases
     except ValueError:
-        raise Permanent(
-            "The webhook recipient is not a URL; write it like https://example.org/hook.", code=code
-        ) from None
+        raise _unusable("The webhook recipient is not a URL; write it like https://example.org/hook.", code) from None
     return url
+
+
+def _unusable(message: str, code: str) -> Permanent:
+    return Permanent(message, code=code, unsent=True)
 
 
 def _network(text: str) -> IPv4Network | IPv6Network:

@@ -82,7 +82,8 @@ class TwilioChannel:
     def _form(self, message: Message) -> dict[str, str]:
         sender = self._options.sender
         if len(message.body) > MAX_BODY_CHARS:
-            raise Permanent(f"An SMS has at most {MAX_BODY_CHARS} characters; shorten it.", code="TWILIO_TOO_LONG")
+            why = f"An SMS has at most {MAX_BODY_CHARS} characters; shorten it."
+            raise Permanent(why, code="TWILIO_TOO_LONG", unsent=True)
         form = {
             "To": message.recipient,
             "Body": message.body,

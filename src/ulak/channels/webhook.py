@@ -100,6 +100,7 @@ class WebhookChannel:
             raise Permanent(
                 "Every secret of this webhook endpoint has expired; give it a new one and send again.",
                 code="WEBHOOK_SECRET_EXPIRED",
+                unsent=True,
             )
         return secrets
 
@@ -138,6 +139,7 @@ def _written(content: dict[str, Any]) -> bytes:
         raise Permanent(
             "The webhook can't be written: its text or metadata has values that JSON can't carry.",
             code="WEBHOOK_INVALID_CONTENT",
+            unsent=True,
         ) from None
 
 
@@ -149,6 +151,7 @@ def address_headers(target_meta: Mapping[str, Any]) -> dict[str, str]:
         raise Permanent(
             f"The headers in target_meta are at most {MAX_HEADERS} names with printable text, and none that Ulak sets.",
             code="WEBHOOK_INVALID_HEADER",
+            unsent=True,
         )
     return dict(given)
 

@@ -74,7 +74,8 @@ class WebPushChannel:
         try:
             signed: dict[str, str] = self._vapid.sign(claims)
         except VapidException:  # it knows no literal addresses of IPv6, which no push service has
-            raise Permanent("The push endpoint is not one of a push service.", code="WEBPUSH_INVALID_URL") from None
+            why = "The push endpoint is not one of a push service."
+            raise Permanent(why, code="WEBPUSH_INVALID_URL", unsent=True) from None
         return {
             **signed,
             "TTL": str(min(ttl, MAX_TTL_SECONDS)),
@@ -102,6 +103,7 @@ def _encrypted(message: Message) -> bytes:
         raise Permanent(
             f"A push message has at most {MAX_PAYLOAD_BYTES} bytes, and this one {len(data)}; shorten it.",
             code="WEBPUSH_TOO_LONG",
+            unsent=True,
         )
     keys = message.target_meta.get("keys")
     try:
@@ -110,6 +112,7 @@ def _encrypted(message: Message) -> bytes:
         raise Permanent(
             "The subscription has no usable keys; give p256dh and auth in target_meta.keys, as the browser gave them.",
             code="WEBPUSH_INVALID_KEYS",
+            unsent=True,
         ) from None
 
 

@@ -12,7 +12,7 @@ import msgspec
 from yarl import URL
 
 from ulak import codec
-from ulak.channels.channel import Message, NotificationType, Receipt, RecipientGone, seconds_for
+from ulak.channels.channel import Message, NotificationType, Receipt, RecipientGone, TimeLeft, seconds_for
 from ulak.channels.client import GuardedClient, HttpAnswer, refused, wait_seconds
 from ulak.channels.receipts import DeliveryReceipt, ReceiptStatus, Unproven, fits
 from ulak.channels.ssrf import AddressGuard
@@ -66,12 +66,12 @@ class WhatsappChannel:
         return notification_type == NotificationType.WHATSAPP
 
     async def handle(self, message: Message) -> Receipt:
-        seconds = seconds_for(message, self._options.timeout_seconds, PROVIDER)
+        time_left = TimeLeft(seconds_for(message, self._options.timeout_seconds, PROVIDER))
         content = _template(message.target_meta, message) or _text(message)
-        answer = await self._send(message, content, seconds)
+        answer = await self._send(message, content, time_left.seconds())
         if _number(answer) == WINDOW_CLOSED and content["type"] == "text" and self._options.template:
             fallback = {"template": self._options.template, "language": self._options.template_language}
-            answer = await self._send(message, _template(fallback, message) or content, seconds)
+            answer = await self._send(message, _template(fallback, message) or content, time_left.seconds())
         found = answer.document().get("messages")
         if answer.status != 200 or not found:
             raise self._refusal(answer)
@@ -116,9 +116,8 @@ class WhatsappChannel:
 
 def _text(message: Message) -> dict[str, Any]:
     if len(message.body) > MAX_BODY_CHARS:
-        raise Permanent(
-            f"A WhatsApp text has at most {MAX_BODY_CHARS} characters; shorten it.", code="WHATSAPP_TOO_LONG"
-        )
+        why = f"A WhatsApp text has at most {MAX_BODY_CHARS} characters; shorten it."
+        raise Permanent(why, code="WHATSAPP_TOO_LONG", unsent=True)
     return {"type": "text", "text": {"preview_url": False, "body": message.body}}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from functools import lru_cache
 
-from ulak.access.caller import Caller, Forbidden
+from ulak.access.caller import SIGNED, Caller, Forbidden
 from ulak.access.keys import KeyRing
 from ulak.access.session import COOKIE, Sessions
 from ulak.errors import Misconfigured
@@ -64,6 +64,11 @@ class Access:
             _check_browser(head, method)
         return self._local
 
+    def check_still_known(self, caller: Caller) -> None:
+        """A key that was revoked meanwhile: what it has begun to follow ends."""
+        if caller.id and caller is not SIGNED and self._ring.by_id(caller.id) is None:
+            raise Unauthenticated("this API key was revoked")
+
     def check_sign_in(self, head: Head) -> None:
         """The one form that a browser sends without a script of ours: no page of another site may fill it in."""
         if not self.required:
@@ -107,12 +112,17 @@ def _check_local(head: Head) -> None:
 def _check_browser(head: Head, method: str) -> None:
     """A page of another site may neither look nor act here, whatever its request carries along by itself."""
     site = head.get(b"sec-fetch-site")
+    if site is None:
+        raise Forbidden(
+            "this browser does not say which site asks (Sec-Fetch-Site), as over plain HTTP from another machine; "
+            "open the console over TLS or on its own machine, or send an API key"
+        )
     if method in LOOKS:
-        if site not in (None, b"same-origin", b"none"):
+        if site not in (b"same-origin", b"none"):
             raise Forbidden("a page of another site may not look here; open the console itself")
         return
     origin = head.get(b"origin", b"").partition(b"://")[2]
-    if site not in (None, b"same-origin") or origin != head.get(b"host") or b"x-ulak-console" not in head:
+    if site != b"same-origin" or origin != head.get(b"host") or b"x-ulak-console" not in head:
         raise Forbidden("a browser may act here only through the console's own pages; send an API key otherwise")
 
 

@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from importlib import import_module
 
-import structlog
 from fastapi import Depends, FastAPI
 
 from ulak.access.keys import Key, KeyRing
@@ -30,10 +29,11 @@ from ulak.http.query import only_known_keys
 from ulak.http.routes import audit, breakers, database, dead, engine, events, health, jobs, kinds
 from ulak.http.routes import keys as key_routes
 from ulak.http.trace_door import TraceDoor
+from ulak.log import get_logger
 
-log = structlog.get_logger("ulak.http")
+log = get_logger("ulak.http")
 
-KEYS_PAUSE_SECONDS = 5.0
+KEYS_PAUSE_SECONDS = 4.0  # and a second to read them: a revoked key ends within five
 
 # What every Ulak has; a room's routes are found by its name.
 OWN: tuple[Callable[[Ulak], Routes], ...] = (

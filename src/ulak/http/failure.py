@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from ulak import complaint, errors
 from ulak.access.caller import Forbidden
+from ulak.channels.receipts import Unproven
 from ulak.masking import mask_text
 
 
@@ -38,6 +39,7 @@ class Busy(errors.Unavailable):
 TABLE: dict[type[BaseException], tuple[int, str]] = {
     errors.Invalid: (400, "invalid"),
     Unauthenticated: (401, "unauthenticated"),
+    Unproven: (401, "unauthenticated"),
     Forbidden: (403, "forbidden"),
     errors.NotFound: (404, "not_found"),
     errors.Conflict: (409, "conflict"),
@@ -76,14 +78,14 @@ def answer_to(error: BaseException) -> tuple[int, Problem, dict[str, str]]:
 
 
 def _fields(error: BaseException) -> list[Field] | None:
-    if not isinstance(error, errors.Invalid) or isinstance(error, BodyTooLarge):
+    if not isinstance(error, errors.Invalid) or isinstance(error, BodyTooLarge | Unproven):
         return None
     return [Field(name, mask_text(text)) for name, text in error.fields]
 
 
 def _headers(status: int, error: BaseException) -> dict[str, str]:
     if status == 401:
-        return {"www-authenticate": "Bearer"}
+        return {"www-authenticate": "Signature" if isinstance(error, Unproven) else "Bearer"}
     if isinstance(error, errors.Gone) and error.location is not None:
         return {"location": error.location}
     if status in {429, 503}:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import cast
-
-import structlog
 
 from ulak.clock import Clock
 from ulak.errors import Error
 from ulak.http.caller import SCOPE_OF_CALLER
-from ulak.http.failure import BodyTooLarge, encoded, raw
+from ulak.http.failure import BodyTooLarge, Headers, encoded, raw
 from ulak.http.guard import RequestGuard
 from ulak.http.hot_routes import JSON_HEADERS, App, HotRoute, Message, Receive, Routes, Scope, Send, check_keys, reply
 from ulak.http.meter import Meter
@@ -19,9 +18,10 @@ from ulak.http.paths import Paths
 from ulak.http.prefer import preferred_wait
 from ulak.http.query import check_query, keys_of
 from ulak.http.submissions import Submissions, has_hung_up
+from ulak.log import get_logger
 from ulak.spine.patience import asked_wait
 
-log = structlog.get_logger("ulak.http")
+log = get_logger("ulak.http")
 
 
 class Front:
@@ -29,6 +29,7 @@ class Front:
         self._guard = guard
         self._hot = Paths((route.method, route.path, route) for room in rooms for route in room.hot)
         self._takes_work = Paths((*one, True) for room in rooms for one in room.takes_work)
+        self._marks = [mark for room in rooms for mark in room.marks]
         self.submissions = Submissions()
         self._inner = inner
         self._meter = meter
@@ -41,13 +42,16 @@ class Front:
         clock, meter = self._clock, self._meter
         began = clock.monotonic()
         meter.in_flight += 1
-        method, path = scope["method"], scope["path"]
+        method = asked = scope["method"]
+        path = scope["path"]
+        if asked == "HEAD":  # a GET of which only the head goes out
+            method, scope, send = "GET", {**scope, "method": "GET"}, _HeadOnly(send)
         route, scope["path_params"] = self._hot.find(method, path)
         task = cast("asyncio.Task[None]", asyncio.current_task())
         status = 499  # the client went away, or the server stops: nothing was answered
+        asked_wait.set(partial(preferred_wait, scope))
         if route is not None or self._takes_work.find(method, path)[0]:
             self.submissions.enter(task, send)
-            asked_wait.set(partial(preferred_wait, scope))
             at_once = len(self.submissions)
         else:
             at_once = meter.in_flight - len(self.submissions)
@@ -62,9 +66,7 @@ class Front:
         finally:
             self.submissions.leave(task)
             meter.in_flight -= 1
-            meter.observe(
-                scope["method"], _label(scope) if route is None else route.path, status, clock.monotonic() - began
-            )
+            meter.observe(asked, _label(scope) if route is None else route.path, status, clock.monotonic() - began)
 
     async def _fast(self, route: HotRoute, scope: Scope, receive: Receive, send: Send, at_once: int) -> int:
         try:
@@ -86,6 +88,8 @@ class Front:
         sent = _Sent(send)
         try:
             scope[SCOPE_OF_CALLER], exact = self._guard.admit(scope, at_once)
+            sent.check = partial(self._guard.check_still_known, scope[SCOPE_OF_CALLER])
+            sent.mark = self._mark(scope["path"])
             # The whole body is taken here, since FastAPI would turn our refusal of a large one into its own.
             replayed = receive
             if not exact or _has_body(scope):
@@ -95,9 +99,12 @@ class Front:
             await self._inner(_as_json(scope), replayed, sent)
         except Exception as error:  # noqa: BLE001 - whatever went wrong is answered by the table
             if sent.status == 0:
-                return await _refuse(send, error, scope["method"], _label(scope))
+                return await _refuse(sent if sent.mark else send, error, scope["method"], _label(scope))
             _tell(error, scope["method"], _label(scope))
         return sent.status
+
+    def _mark(self, path: str) -> Callable[[], Awaitable[Headers]] | None:
+        return next((partial(headers, path) for prefix, headers in self._marks if path.startswith(prefix)), None)
 
     async def _socket_or_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -111,18 +118,38 @@ class Front:
 
 
 class _Sent:
-    """Remembers the status that went out."""
+    """Remembers the status that went out, and adds the headers of its place; ends a stream whose key was revoked."""
 
-    __slots__ = ("_send", "status")
+    __slots__ = ("_send", "check", "mark", "status")
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        self.check: Callable[[], None] | None = None
+        self.mark: Callable[[], Awaitable[Headers]] | None = None
         self.status = 0
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            if self.mark is not None:
+                message["headers"] = [*message["headers"], *await self.mark()]
+        elif self.check is not None and message.get("more_body"):
+            self.check()
         await self._send(message)
+
+
+class _HeadOnly:
+    """Ends an answer with its head; a stream learns by `receive` that nobody reads on."""
+
+    __slots__ = ("_send",)
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await self._send(message)
+            await self._send({"type": "http.response.body"})
 
 
 def _as_json(scope: Scope) -> Scope:
@@ -179,7 +206,7 @@ async def _refuse(send: Send, error: Exception, method: str, route: str) -> int:
 
 
 def _tell(error: Exception, method: str, route: str) -> None:
-    """Our own errors are told to the caller; the log is for what we did not expect."""
+    """Our own errors are answered to the caller; the log is for unexpected ones."""
     if not isinstance(error, Error):
         log.error("request_failed", method=method, route=route, exc_info=error)
 

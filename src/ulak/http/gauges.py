@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-import structlog
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from ulak.app import Ulak
 from ulak.errors import Error
+from ulak.log import get_logger
 from ulak.masking import mask_text
 from ulak.spine.capacity import live_pool
 from ulak.spine.query import Queries
 from ulak.spine.telemetry import GaugePoint, families_of
 from ulak.spine.units.sample import Sample
 
-log = structlog.get_logger("ulak.http")
+log = get_logger("ulak.http")
 sql = Queries("ulak.spine")
 
 Number = tuple[str, dict[str, str], float]
@@ -75,7 +75,7 @@ class StoreGauges(Collector):
         except Error:  # closed meanwhile
             return
         yield "ulak_running", {}, running
-        for name, value in store.facts().items():
+        for name, value in store.gauges().items():
             yield "ulak_store", {"fact": name}, value
         for kind in sample.kinds():
             for name, pool, number in (

@@ -25,6 +25,7 @@ class RequestGuard:
         self._most_at_once = settings.max_concurrent_requests
         self.max_body = settings.max_body_bytes
         self.stopping = False
+        self.check_still_known = access.check_still_known
 
     def _caller(self, head: dict[bytes, bytes], scope: Scope) -> Caller:
         try:
@@ -63,5 +64,7 @@ class RequestGuard:
 
 
 def _is_page(path: str, head: dict[bytes, bytes]) -> bool:
-    """Return whether a person opens this in a browser."""
-    return path.startswith("/console/") or (path == "/docs" and b"text/html" in head.get(b"accept", b""))
+    """Return whether a person opens this in a browser. The root leads to the console, whoever asks."""
+    if path == "/docs":
+        return b"text/html" in head.get(b"accept", b"")
+    return path == "/" or path.startswith("/console/")

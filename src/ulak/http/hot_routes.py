@@ -24,6 +24,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 # Answers the status that it has sent: so nobody has to wrap `send` to count it.
 Endpoint = Callable[[Scope, Receive, Send, Caller], Awaitable[int]]
 
+Mark = Callable[[str], Awaitable[Headers]]
+
 JSON_HEADERS: Headers = [(b"content-type", b"application/json")]
 
 
@@ -64,8 +66,10 @@ class Routes:
     `close` ends what its requests have left running, when the door closes; `leave` ends streams that have no end of
     their own, when the server stops listening.
 
-    `takes_work` names the (method, path) of what hands in work, as the hot routes do, and may wait for room.
+    `takes_work` names the (method, path) of what hands in work, as the hot routes do, and may wait for capacity.
     `signed` names the (method, path) of what a signature opens instead of a key: the route itself checks that.
+    `marks` gives headers to every answer below a path, refusals of those who may ask too: (the path, a function of the
+    whole one).
     `scope` says what a room's scope opens; `by_name`, that only a key that names it has it.
     """
 
@@ -73,6 +77,7 @@ class Routes:
     routers: tuple[APIRouter, ...] = ()
     takes_work: tuple[tuple[str, str], ...] = ()
     signed: tuple[tuple[str, str], ...] = ()
+    marks: tuple[tuple[str, Mark], ...] = ()
     close: Callable[[], None] = lambda: None
     leave: Callable[[], None] = lambda: None
     scope: str = ""
@@ -106,7 +111,7 @@ async def reply(send: Send, status: int, body: bytes, headers: Headers = JSON_HE
 
 
 def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
-    """A body as its type; what does not fit is told field by field."""
+    """Decode a body into its type; a refusal names every field that does not fit."""
     try:
         found = decoder.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import structlog
-
 from ulak import codec
 from ulak.app import Ulak
 from ulak.errors import Error
+from ulak.log import get_logger
 from ulak.masking import mask_text
 from ulak.spine.job import JobEvent
 from ulak.spine.units.sample import Sample
 
-log = structlog.get_logger("ulak.http")
+log = get_logger("ulak.http")
 
 HISTORY_SECONDS = 900.0
 FRAME_SECONDS = 1.0
@@ -126,6 +125,7 @@ class Overview:
             },
             "rooms": {name: room | self._of_room(name) for name, room in _rooms(sample).items()},
             "pools": self._pools(sample),
+            "simulated": self._ulak.channels.simulated,
             "breakers": [{"destination": mask_text(one.destination), "state": one.state} for one in sample.breakers],
             "history": [
                 [

@@ -22,6 +22,7 @@ from ulak.http.paths import METHODS, Paths
 PATTERNS = {
     r"^[0-9]{1,19}$": "must be an id or a cursor: a whole number of at most 19 digits",
     r"^[0-9]{0,15}$": "must be the id of an event: a whole number of at most 15 digits",
+    r"^[0-9]{1,15}-[0-9]{1,19}$": "must be the `next` of the page before",
     r"^[0-9a-f]{10}$": "must be the id of a key: ten of 0-9 and a-f, as `ulak keys list` shows it",
     r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$": (
         "must be a file name of at most 100 letters, digits and . _ -, not a path, and not begin with a dot"
@@ -67,7 +68,7 @@ def answer_with_problems(api: FastAPI, hot: Iterable[HotRoute]) -> None:
 
 
 def _methods(request: Request, *, is_word: bool) -> set[str]:
-    """Every method that some route has at this path, which may be a word that is no id.
+    """Every method that some route has at this path, which may be a word instead of an id.
 
     Starlette names those of the first route only.
     """
@@ -96,8 +97,9 @@ async def _not_valid(request: Request, error: Exception) -> Response:
 
 
 def to_invalid(error: RequestValidationError) -> Invalid:
-    """FastAPI's complaint as ours."""
-    return Invalid("the request is not as expected", fields=[_told(details) for details in error.errors()])
+    """FastAPI's complaint as ours; a parameter that a dependency reads too is complained of once."""
+    fields = list(dict.fromkeys(_told(details) for details in error.errors()))
+    return Invalid(f"the request is not as expected: {' '.join(fields[0])}", fields=fields)
 
 
 def _told(details: dict[str, Any]) -> tuple[str, str]:
@@ -106,7 +108,7 @@ def _told(details: dict[str, Any]) -> tuple[str, str]:
         return "body", f"must be JSON; at character {details['loc'][-1]}: {details['ctx']['error']}"
     if kind == "string_pattern_mismatch":
         return place, PATTERNS[details["ctx"]["pattern"]]
-    if kind.startswith("datetime") or complaint.INSTANT in details["msg"]:
+    if kind.startswith(("datetime", "timezone")) or complaint.INSTANT in details["msg"]:
         return place, complaint.INSTANT
     if kind.startswith("uuid"):
         return place, complaint.UUID

@@ -35,6 +35,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """Hangs up on a head that never ends and on a body that trickles; reads on after a refusal, within limits."""
 
     _head_bytes = 0
+    _chunk_bytes = 0
     _patience: asyncio.TimerHandle | None = None
     _body_bytes = 0
     _body_began = 0.0
@@ -50,6 +51,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._head_bytes += len(data)
+        self._chunk_bytes = len(data)
         super().data_received(data)
         if self.transport.is_closing():
             return
@@ -65,16 +67,20 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if self._refused:  # what came along behind a refused request is not begun
             return
+        is_too_large = max(self._head_bytes, self._chunk_bytes) > MAX_HEAD_BYTES and self._head_size() > MAX_HEAD_BYTES
         self._head_bytes = -1 << 62  # what follows is body, and the guard counts that
         self._forget_patience()
-        if sum(len(name) + len(value) for name, value in self.headers) + len(self.url) > MAX_HEAD_BYTES:
+        if is_too_large:
             self._refuse(_HEAD_TOO_LARGE)
-        elif self.parser.get_http_version() == "1.1" and sum(name == b"host" for name, _ in self.headers) != 1:
+        elif [name for name, _ in self.headers].count(b"host") != 1 and self.parser.get_http_version() == "1.1":
             self._refuse(_NOT_ONE_HOST)
         else:
             self._in_body = True
             super().on_headers_complete()
             self._keep_until_body_is_read()
+
+    def _head_size(self) -> int:
+        return sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
 
     def send_400_response(self, msg: str) -> None:
         """uvicorn's own words have another shape."""

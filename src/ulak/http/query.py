@@ -18,7 +18,7 @@ def check_query(asked: Iterable[str], known: Iterable[str]) -> None:
     there = f"there are: {', '.join(names)}" if names else "this route has none"
     fields = [(name, f"is not known in the query; {there}") for name in dict.fromkeys(asked) if name not in names]
     if fields:
-        raise Invalid("the query is not as expected", fields=fields)
+        raise Invalid(f"the query is not as expected: {' '.join(fields[0])}", fields=fields)
 
 
 def keys_of(query: bytes) -> list[str]:

@@ -1,6 +1,6 @@
-"""Requests that hand in work, and so may wait for room. Who hangs up meanwhile is waited for no longer.
+"""Requests that hand in work may wait for capacity. One whose client disconnects meanwhile is dropped.
 
-Its work would be accepted for nobody, beside the retry of the same client, and its place is wanted.
+Nobody would read the answer, the client will probably try again, and others need the place.
 """
 
 from __future__ import annotations

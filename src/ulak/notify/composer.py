@@ -75,6 +75,7 @@ class Composer:
             target_meta=request.target_meta or {},
             event_type=request.type,
             data=request.payload,
+            reference=request.reference,
         )
 
     def _render(self, request: Request, template: str) -> Rendered:

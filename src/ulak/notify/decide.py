@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from ulak import complaint
 from ulak.channels.destination import Destinations
-from ulak.channels.letter import mail_address, own_headers
-from ulak.channels.ssrf import is_url
+from ulak.channels.letter import own_headers
+from ulak.channels.recipient import problem_with
 from ulak.channels.webhook import address_headers
 from ulak.errors import Invalid, Permanent
 from ulak.notify.model import PRIORITIES, Notification, Request, Status
 
-MAX_RECIPIENT = 2048
 MAX_SUBJECT = 998
 MAX_BODY = 262_144
 MAX_ORDER_KEY = 150
 MAX_REFERENCE = 200
 _EVENT_TYPE = re.compile(r"[A-Za-z0-9._:/-]{1,200}")
 MAX_TIMEOUT_SECONDS = 600
+_ORDERED = "order:"  # before an order key that is the key of a job
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LINE_END = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # what a subject can't have: it would end its header
 
@@ -40,7 +39,7 @@ def check(request: Request, known_types: frozenset[str]) -> None:
 def problems_of(request: Request, known_types: frozenset[str]) -> Problems:
     problems: Problems = []
     _check_type(request, known_types, problems)
-    if why := _unreachable(request.notification_type, request.recipient):
+    if why := problem_with(request.notification_type, request.recipient):
         problems.append(("recipient", why))
     _check_content(request, problems)
     _check_choices(request, problems)
@@ -64,28 +63,6 @@ def _check_type(request: Request, known_types: frozenset[str], problems: Problem
         problems.append(("notificationType", "is required"))
     elif request.notification_type not in known_types:
         problems.append(("notificationType", f"must be one of {', '.join(sorted(known_types))}"))
-
-
-@lru_cache(maxsize=4096)
-def _unreachable(notification_type: str | None, recipient: str | None) -> str | None:
-    """Why this type can't reach that recipient, if so. The same ones are asked about again and again."""
-    if not recipient or not recipient.strip():
-        return "is required and must not be blank"
-    if len(recipient) > MAX_RECIPIENT or _CONTROL.search(recipient):
-        return f"must have at most {MAX_RECIPIENT} characters and no control characters"
-    if notification_type == "EMAIL" and not _is_accepted(mail_address, recipient):
-        return "must be one e-mail address for EMAIL, like name@example.org"
-    if notification_type == "WEBHOOK" and not is_url(recipient):
-        return "must be an http or https URL for WEBHOOK, without a user name or password"
-    return None
-
-
-def _is_accepted(check: Callable[[str], object], text: str) -> bool:
-    try:
-        check(text)
-    except Permanent:
-        return False
-    return True
 
 
 def _check_content(request: Request, problems: Problems) -> None:
@@ -166,8 +143,15 @@ def _check_times(request: Request, problems: Problems) -> None:
 def line_of(notification: Notification, order_key: str | None, destinations: Destinations) -> tuple[str | None, int]:
     """(key, slots): in order with its order key, or within its destination's bulkhead, or on its own."""
     if order_key is not None:
-        return f"order:{order_key}", 1
+        return f"{_ORDERED}{order_key}", 1
     return destinations.find(notification.notification_type, notification.recipient) or (None, 1)
+
+
+def destination_of(destinations: Destinations, key: str, payload: Any) -> tuple[str, int] | None:
+    """The destination of a message that has an order key in its place, with its slots; None for any other."""
+    if not key.startswith(_ORDERED) or not isinstance(payload, dict):
+        return None
+    return destinations.find(str(payload.get("notificationType")), str(payload.get("recipient")))
 
 
 def explain(document: Any, known_types: frozenset[str]) -> Problems:

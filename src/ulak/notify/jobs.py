@@ -26,7 +26,8 @@ def to_notification(job: Job) -> Notification:
     try:
         return msgspec.convert(job.payload, Notification)
     except msgspec.ValidationError as error:
-        raise Permanent(f"the payload is no notification ({error}); edit the dead letter and send it again") from None
+        why = f"the payload is not a notification ({error}); edit the dead letter and send it again"
+        raise Permanent(why, unsent=True) from None
 
 
 def to_message(job: Job, notification: Notification) -> Message:
@@ -80,7 +81,7 @@ class Deliveries:
         url = notification.recipient
         known = await self.endpoints.find(url)
         if known is not None and known.disabled_at is not None:
-            raise Permanent(f"the endpoint is switched off: {known.reason}; enable it to send again")
+            raise Permanent(f"the endpoint is switched off: {known.reason}; enable it to send again", unsent=True)
         began = self._clock.monotonic()
         try:
             done = await self._deliver(job, notification)

@@ -73,6 +73,7 @@ class Notification(msgspec.Struct, rename="camel", omit_defaults=True):
     expires_millis: int | None = None
     timeout_seconds: float | None = None
     target_meta: dict[str, Any] = {}
+    reference: str | None = None
 
     def __repr__(self) -> str:
         # Who gets it and what it says must not reach a log by accident.

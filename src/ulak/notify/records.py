@@ -38,6 +38,7 @@ class NotificationView:
     subject: str | None
     body: str
     metadata: dict[str, Any]
+    reference: str | None
     attempts: int
     uncertain_attempts: int
     created_at: datetime
@@ -132,6 +133,7 @@ def _view(tx: Tx, record: Record) -> NotificationView:
         subject=kept.subject,
         body=kept.body,
         metadata=kept.metadata,
+        reference=kept.reference,
         attempts=record.attempt,
         uncertain_attempts=_uncertain_attempts(record, record.error_class),
         created_at=record.accepted_at,
@@ -156,7 +158,7 @@ def _uncertain_attempts(record: Record, error_class: str | None) -> int:
 
 
 def _kept(record: Record) -> Notification:
-    """A dead letter's payload may have been edited into something that is no notification."""
+    """A dead letter's payload may have been edited into something that is not a notification."""
     try:
         return msgspec.convert(record.payload, Notification)
     except msgspec.ValidationError:

@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from ulak.backoff import Backoff
 from ulak.channels.channel import NotificationType
 from ulak.channels.destination import Destinations
 from ulak.channels.registry import Registry
+from ulak.log import get_logger
 from ulak.notify import attempts, idempotency, inbox, reference
+from ulak.notify.decide import destination_of
 from ulak.notify.jobs import Deliveries
 from ulak.notify.ledger import balance
 from ulak.notify.model import kind_of
@@ -29,7 +29,7 @@ from ulak.spine.telemetry import GaugePoint
 from ulak.spine.units.sample import Sample
 from ulak.templates.template import Templates
 
-log = structlog.get_logger("ulak.notify")
+log = get_logger("ulak.notify")
 
 SLOW_RECEIVERS = 8
 _WITH_OWN_LIMIT = frozenset({"EMAIL", "APPRISE"})
@@ -99,6 +99,7 @@ def _handler(settings: Settings, name: str, deliveries: Deliveries, destinations
         admission=settings.notify.admission,
         wait_seconds=settings.notify.wait_seconds,
         breaker=BreakerPolicy() if name in destinations.types else None,
+        destination=partial(destination_of, destinations),
         consumer=f"notification-consumer-{name.lower().replace('_', '-')}",
     )
 

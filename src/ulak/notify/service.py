@@ -34,7 +34,6 @@ from ulak.notify.reference import ACCEPT_REFERENCED, Referenced
 from ulak.notify.request import check_key, decode_request, request_of
 from ulak.notify.settings import NotifyOptions
 from ulak.spine.job import Row
-from ulak.spine.loops.gate import Gate
 from ulak.spine.room import Host
 from ulak.spine.store import Tx
 from ulak.spine.units.cancel import CANCEL
@@ -93,8 +92,12 @@ class Notify:
         payload: dict[str, Any] | None = None,
         reference: str | None = None,
         idempotency_key: str | None = None,
+        wait_seconds: float | None = None,
     ) -> UUID:
-        """Accept a notification durably; answers its id."""
+        """Accept a notification durably; answers its id.
+
+        At a bound it waits as `notify.admission` says, or up to `wait_seconds`: 0 is refused at once, infinite waits.
+        """
         request = Request(
             notification_type=notification_type,
             recipient=recipient,
@@ -116,21 +119,26 @@ class Notify:
             payload=payload,
             reference=reference,
         )
-        accepted = await self.accept(request, idempotency_key)
+        accepted = await self.accept(request, idempotency_key, wait_seconds=wait_seconds)
         return UUID(accepted.id)
 
     async def accept(
-        self, request: Request, idempotency_key: str | None = None, scope: str = ""
+        self,
+        request: Request,
+        idempotency_key: str | None = None,
+        scope: str = "",
+        *,
+        wait_seconds: float | None = None,
     ) -> AcceptedNotification:
         gate = self._host.loops.gate
         row = self._new_row(request)
         if idempotency_key is not None:
             check_key(idempotency_key)
-            return await self._accept_once(gate, row, request, idempotency_key, scope)
+            return await self._accept_once(row, request, idempotency_key, scope, wait_seconds)
         if request.reference is not None:
-            await gate.by_policy(row, ACCEPT_REFERENCED, Referenced(row, request.reference), 1)
+            await gate.by_policy(row, ACCEPT_REFERENCED, Referenced(row, request.reference), 1, wait_seconds)
         else:
-            await gate.by_policy(row, ENQUEUE_ONE, row, 1)
+            await gate.by_policy(row, ENQUEUE_ONE, row, 1, wait_seconds)
         return _accepted(self._host.store.ids, row.id)
 
     async def accept_batch(
@@ -152,7 +160,7 @@ class Notify:
             request = self.decode(body)
             if key is None:
                 return await self.accept(request)
-            return await self._accept_once(self._host.loops.gate, self._new_row(request), request, key, scope)
+            return await self._accept_once(self._new_row(request), request, key, scope)
         except Error as error:
             return error
 
@@ -184,11 +192,14 @@ class Notify:
         """A template filled in, and nothing sent."""
         return self._templates.render(template, variables, language)
 
-    async def _accept_once(self, gate: Gate, row: Row, request: Request, key: str, scope: str) -> AcceptedNotification:
+    async def _accept_once(
+        self, row: Row, request: Request, key: str, scope: str, wait_seconds: float | None = None
+    ) -> AcceptedNotification:
         digest = hashlib.sha256(codec.encode(request)).hexdigest()
         mark = hashlib.sha256(f"{scope}\n{key}".encode()).hexdigest()
         once = Once(mark, digest, row, self._options.idempotency_millis, request.reference)
-        answer: int | Replayed | Mismatch = await gate.by_policy(row, ACCEPT_ONCE, once, 1)
+        gate = self._host.loops.gate
+        answer: int | Replayed | Mismatch = await gate.by_policy(row, ACCEPT_ONCE, once, 1, wait_seconds)
         if isinstance(answer, Mismatch):
             raise Conflict(
                 "this Idempotency-Key was used before with another body; use a new key for a new notification"

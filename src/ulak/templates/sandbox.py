@@ -170,7 +170,7 @@ def _budget(context: Context) -> Budget:
 @pass_context
 def _walk(context: Context, items: Any, weight: int) -> Iterator[Any]:
     if not isinstance(items, Iterable):
-        raise Invalid("The template loops over something that is no list.")
+        raise Invalid("The template loops over something that is not a list.")
     for item in items:
         _budget(context).spend(weight)
         yield item

@@ -56,6 +56,10 @@ def _document(api: FastAPI, hot: list[HotRoute], scopes: Scopes) -> dict[str, An
     for route in hot:
         document["paths"].setdefault(route.path, {})[route.method.lower()] = _operation(route)
         components.update(_components(route))
+    for route in hot:  # when all are there: a batch describes the same type without it
+        if route.required:
+            name = route.request.__name__
+            components[name] = _with_required(components[name], route.required)
     document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     document["security"] = [{"key": []}, {}]
     return document
@@ -72,11 +76,7 @@ def _problems(statuses: Iterable[int]) -> dict[str, Any]:
 
 
 def _components(route: HotRoute) -> dict[str, Any]:
-    _, found = msgspec.json.schema_components(_types(route), ref_template=_REF)
-    asked = getattr(route.request, "__name__", "")
-    if route.required:
-        found[asked] = _with_required(found[asked], route.required)
-    return found
+    return msgspec.json.schema_components(_types(route), ref_template=_REF)[1]
 
 
 def _types(route: HotRoute) -> list[Any]:

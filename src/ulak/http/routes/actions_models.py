@@ -21,7 +21,7 @@ from ulak.actions.plans.book import PlanHead
 from ulak.actions.wire.events import ActionDeadLetter, instant
 from ulak.actions.wire.request import MAX_LIMIT
 from ulak.http.caller import Needs
-from ulak.masking import mask_recipient, mask_value
+from ulak.masking import HIDDEN, mask_recipient, mask_value
 
 May = Annotated[Caller, Depends(Needs("actions"))]
 Number = Annotated[int, Path(ge=1, le=MAX_NUMBER, description="Its id.", examples=[21])]
@@ -212,7 +212,7 @@ class Timeline(Snake):
 
 
 class SimulationIn(Snake):
-    action_plan_id: int = Field(ge=1, le=MAX_NUMBER)
+    action_plan_id: int = Field(ge=1, le=MAX_NUMBER, strict=True)
     variables: dict[str, Any] | None = None
     device_id: str | None = Field(None, min_length=1, max_length=MAX_DEVICE_ID)
     at: AwareDatetime | None = Field(None, description="When the plan would be asked for; left out, now.")
@@ -232,7 +232,7 @@ class RedriveManyIn(Snake):
     error_code: str | None = Field(None, max_length=100)
     reason: str | None = Field(None, max_length=50)
     dry_run: bool = Field(False, strict=True)
-    rate_per_second: float | None = Field(None, ge=0.01, le=10_000)
+    rate_per_second: float | None = Field(None, ge=0.01, le=10_000, strict=True)
 
 
 class RedrivenOut(Snake):
@@ -290,8 +290,20 @@ def profile_out(profile: RecipientProfile) -> ProfileOut:
 def channel_out(channel: RecipientChannel, *, reveal: bool) -> ChannelOut:
     shown = _dated(channel)
     if not reveal:
-        shown |= {"target": mask_recipient(channel.target), "target_meta": mask_value("", channel.target_meta)}
+        shown |= {"target": mask_recipient(channel.target), "target_meta": _masked(channel.target_meta)}
     return ChannelOut(**shown)
+
+
+def _masked(target_meta: dict[str, Any]) -> dict[str, Any]:
+    """Names stay; what is inside headers, keys and parameters is the recipient's own."""
+    return {
+        name: dict.fromkeys(value, HIDDEN)
+        if isinstance(value, dict)
+        else [HIDDEN] * len(value)
+        if isinstance(value, list)
+        else mask_value(name, value)
+        for name, value in target_meta.items()
+    }
 
 
 def route_out(route: ActionRoute) -> RouteOut:

@@ -64,7 +64,7 @@ def plans_router(ulak: Ulak) -> APIRouter:
 
     @router.post("/import", summary="Put all plans of a YAML file, or none", openapi_extra=_YAML_BODY)
     async def import_yaml(caller: May, request: Request) -> PlanPage:
-        """A plan with an `id` gets a new version, or is made with it. A mistake is told with its line."""
+        """A plan with an `id` gets a new version, or is made with it. An error names its line."""
         try:
             text = _text_of(await request.body())
         except (UnicodeDecodeError, msgspec.DecodeError):

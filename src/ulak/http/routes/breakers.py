@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from ulak.access.caller import Caller
 from ulak.app import Ulak
@@ -43,7 +43,7 @@ class ResetRequest(View):
 
     id: Annotated[str | None, Field(max_length=16)] = None
     destination: Annotated[str | None, Field(max_length=200)] = None
-    all: bool = False
+    all: StrictBool = False
 
 
 class ResetView(View):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -18,15 +20,17 @@ from ulak.changes.feed_reader import MAX_WAIT_SECONDS, FeedReader, LogPage
 from ulak.changes.model import Cursor, SyncStatus
 from ulak.changes.records import ArchiveRow
 from ulak.changes.watches import Watch
-from ulak.errors import Gone, Invalid, NotFound
+from ulak.errors import Error, Gone, Invalid, NotFound
 from ulak.http.caller import Needs, caller_of
-from ulak.http.failure import encoded
+from ulak.http.failure import Headers, encoded
 from ulak.http.hot_routes import Routes
-from ulak.http.routes.changes_models import ApproveIn, BatchIn, SyncIn, WatchIn, feed_route
+from ulak.http.routes.changes_models import ApproveIn, BatchIn, SyncIn, WatchIn
+from ulak.http.segment import SegmentRoute
 from ulak.masking import mask_url
 
 Answer = dict[str, Any]
 
+BELOW = "/api/v1"
 READERS = [Depends(Needs("changes"))]
 WRITERS = [Depends(Needs("admin"))]
 # A record whose identifier is one of these is found by /batch alone.
@@ -46,11 +50,21 @@ After = Annotated[str | None, Query(description="A cursor of this feed; without 
 
 def routes(ulak: Ulak) -> Routes:
     made = (_feeds(ulak), _log(ulak), _archives(ulak), _watches(ulak), _records(ulak), _syncs(ulak))
-    return Routes(routers=made, scope="publish lists and follow their changes")
+    marks = ((f"{BELOW}/", partial(_last_sync, ulak)),)
+    return Routes(routers=made, marks=marks, scope="publish lists and follow their changes")
 
 
-def _below(ulak: Ulak) -> APIRouter:
-    return APIRouter(prefix="/api/v1", tags=["changes"], dependencies=READERS, route_class=feed_route(ulak))
+def _below() -> APIRouter:
+    return APIRouter(prefix=BELOW, tags=["changes"], dependencies=READERS, route_class=SegmentRoute)
+
+
+async def _last_sync(ulak: Ulak, path: str) -> Headers:
+    """When the feed of a path was last published; where the path names none, when any was."""
+    with contextlib.suppress(Error):
+        stamp = await ulak.changes.feeds.stamp(path.split("/")[3])
+        if stamp is not None:
+            return [(b"x-last-sync-at", istanbul.shown(stamp).encode())]
+    return []
 
 
 def _json(answer: Answer) -> Response:
@@ -59,7 +73,7 @@ def _json(answer: Answer) -> Response:
 
 
 def _feeds(ulak: Ulak) -> APIRouter:
-    router = _below(ulak)
+    router = _below()
 
     @router.get("/status", summary="Every feed and how the last sync of each registry ended")
     async def status() -> Answer:
@@ -97,7 +111,7 @@ def _feeds(ulak: Ulak) -> APIRouter:
 
 
 def _log(ulak: Ulak) -> APIRouter:
-    router = _below(ulak)
+    router = _below()
 
     @router.get("/{feed}/log", response_model=Answer, summary="The log after a cursor; waits for news if asked to")
     async def log(
@@ -164,7 +178,7 @@ async def _events(ulak: Ulak, feed: str, page: LogPage) -> AsyncIterator[bytes]:
 
 
 def _archives(ulak: Ulak) -> APIRouter:
-    router = _below(ulak)
+    router = _below()
 
     @router.get("/{feed}/archives", summary="Archives of a feed, newest first")
     async def list_archives(feed: FeedName) -> Answer:
@@ -212,7 +226,7 @@ async def _file(ulak: Ulak, feed: str, name: str | None, request: Request) -> Re
 
 
 def _watches(ulak: Ulak) -> APIRouter:
-    router = _below(ulak)
+    router = _below()
 
     @router.get("/{feed}/watches", summary="Watches of a feed")
     async def list_watches(feed: FeedName) -> Answer:
@@ -251,7 +265,7 @@ def _watch_answer(ulak: Ulak, watch: Watch) -> Answer:
 
 
 def _records(ulak: Ulak) -> APIRouter:
-    router = _below(ulak)
+    router = _below()
 
     @router.get("/{feed}", summary="Search a feed by a part of the title")
     async def search(

@@ -15,6 +15,7 @@ from ulak.compute.model import MAX_ID, Task, TaskLine, TaskType
 from ulak.errors import Invalid, NotFound
 from ulak.http.caller import Needs, caller_of
 from ulak.http.hot_routes import Routes
+from ulak.http.routes.view import Cursor, cursor
 from ulak.masking import HIDDEN
 
 TaskId = Annotated[str, Path(max_length=MAX_ID)]
@@ -111,10 +112,10 @@ def routes(ulak: Ulak) -> Routes:
 
     @router.get("/tasks", summary="Tasks, newest first")
     async def list_tasks(
-        before: Annotated[str | None, Query(pattern=r"^[0-9]{1,19}$", description="next of the page above")] = None,
+        after: Cursor = None,
         limit: Annotated[int, Query(ge=1, le=500)] = 50,
     ) -> TaskPage:
-        found, more = await ulak.compute.list(None if before is None else int(before), limit)
+        found, more = await ulak.compute.list(cursor(after), limit)
         return TaskPage(items=[_listed(one) for one in found], next=str(found[-1].job) if found and more else None)
 
     async def known(task_id: TaskId) -> None:

@@ -46,7 +46,7 @@ class RedriveRequest(View):
     died_before: Instant | None = None
     died_after: Instant | None = None
     dry_run: StrictBool = False
-    rate_per_second: Annotated[float | None, Field(ge=MIN_RATE, le=10_000)] = None
+    rate_per_second: Annotated[float | None, Field(ge=MIN_RATE, le=10_000, strict=True)] = None
 
 
 class RedriveView(View):
@@ -67,7 +67,10 @@ class CauseView(View):
 
 
 class CausesView(View):
+    """The most frequent ones; the rest has no page, so `next` is null."""
+
     items: list[CauseView]
+    next: str | None = None
 
 
 class RedriveProgress(View):
@@ -82,11 +85,15 @@ class RedriveProgress(View):
 
 
 def routes(ulak: Ulak) -> Routes:
-    return Routes(routers=(_router(ulak),))
+    return Routes(routers=(_looking(ulak), _redrives(ulak), _mending(ulak)))
 
 
-def _router(ulak: Ulak) -> APIRouter:
-    router = APIRouter(prefix="/api/dead", tags=["dead letters"])
+def _dead_letters() -> APIRouter:
+    return APIRouter(prefix="/api/dead", tags=["dead letters"])
+
+
+def _looking(ulak: Ulak) -> APIRouter:
+    router = _dead_letters()
 
     @router.get("", summary="List dead letters")
     async def list_dead(
@@ -114,14 +121,13 @@ def _router(ulak: Ulak) -> APIRouter:
     @router.get("/causes", summary="Dead letters by kind and cause, the most frequent first")
     async def list_causes(_: May, limit: Annotated[int, Query(ge=1, le=200)] = 50) -> CausesView:
         found = await ulak.store.read(count_causes, limit)
-        return CausesView(
-            items=[
-                CauseView(
-                    kind=one.kind, error_class=one.error_class, code=one.code, number=one.number, last_at=one.last_at
-                )
-                for one in found
-            ]
-        )
+        return CausesView(items=[CauseView(**one._asdict()) for one in found])
+
+    return router
+
+
+def _redrives(ulak: Ulak) -> APIRouter:
+    router = _dead_letters()
 
     @router.post("/redrive", summary="Send dead letters again")
     async def redrive(caller: May, asked: RedriveRequest) -> RedriveView:
@@ -153,6 +159,12 @@ def _router(ulak: Ulak) -> APIRouter:
     async def stop_redrive(caller: May) -> RedriveProgress:
         """Whichever process of the store sends them. Letters that were sent again stay sent."""
         return _progress(await ulak.redriver.stop(who=caller.name))
+
+    return router
+
+
+def _mending(ulak: Ulak) -> APIRouter:
+    router = _dead_letters()
 
     @router.put("/{id}/payload", summary="Replace a dead letter's payload", status_code=204)
     async def edit(caller: May, id: Id, payload: Annotated[Any, Body(examples=[{"name": "world"}])]) -> None:  # noqa: A002

@@ -17,7 +17,6 @@ from ulak.dispatch.forms import (
     HELPER_ID,
     HelperForm,
     PositionForm,
-    both_or_none,
     document_of,
     read_form,
 )
@@ -117,8 +116,7 @@ def _helpers(ulak: Ulak) -> APIRouter:
     @router.put("/{helper}", summary="Create a helper or change it", openapi_extra=_asks(HelperForm, HELPER))
     async def put_helper(helper: HelperPath, request: Request) -> HelperOut:
         """A field that is left out keeps its value. `isActive: true` ends a pause."""
-        form = read_form(HelperForm, await _document(request), both_or_none)
-        return shown(await ulak.dispatch.put_helper(helper, form))
+        return shown(await ulak.dispatch.put_helper(helper, await _document(request)))
 
     @router.get("/{helper}", summary="One helper")
     async def get_helper(helper: HelperPath) -> HelperOut:

@@ -16,7 +16,8 @@ from ulak.errors import NotFound
 from ulak.http.caller import Needs
 from ulak.http.hot_routes import Routes
 from ulak.http.overview import Overview
-from ulak.http.routes.view import View
+from ulak.http.routes.view import View, cursor
+from ulak.http.segment import SegmentRoute
 from ulak.ids import made_at
 from ulak.masking import mask_text
 from ulak.spine.store import Tx
@@ -28,6 +29,8 @@ from ulak.spine.units.finish import new_row
 
 MayLook = Annotated[Caller, Depends(Needs("jobs"))]
 May = Annotated[Caller, Depends(Needs("admin"))]
+# A due time and an id: many timers may be due at the same millisecond.
+TimerCursor = Annotated[str, Query(pattern=r"^[0-9]{1,15}-[0-9]{1,19}$", examples=["1795000000000-869712345678901248"])]
 
 
 class WorkerView(View):
@@ -54,8 +57,10 @@ class TimerView(View):
 
 
 class TimerPage(View):
+    """The nearest first. `next` is the cursor of the next page, given back as `after`; null at the end."""
+
     items: list[TimerView]
-    next: str | None = None
+    next: str | None
 
 
 class CronView(View):
@@ -82,7 +87,7 @@ def routes(ulak: Ulak) -> Routes:
 
 
 def _router(ulak: Ulak) -> APIRouter:
-    router = APIRouter(prefix="/api", tags=["engine"])
+    router = APIRouter(prefix="/api", tags=["engine"], route_class=SegmentRoute)
 
     @router.get("/workers", summary="Processes that work on this store")
     async def workers(_: MayLook) -> WorkerPage:
@@ -103,8 +108,11 @@ def _router(ulak: Ulak) -> APIRouter:
         return WorkerPage(items=items or [_alone(ulak)])
 
     @router.get("/timers", summary="Timers that come next")
-    async def timers(_: MayLook, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> TimerPage:
-        found = await ulak.store.read(list_timers, 0, limit)
+    async def timers(
+        _: MayLook, after: TimerCursor = "0-0", limit: Annotated[int, Query(ge=1, le=500)] = 50
+    ) -> TimerPage:
+        due_at, identifier = after.split("-")
+        found = await ulak.store.read(list_timers, (int(due_at), cursor(identifier) or 0), limit)
         items = [
             TimerView(
                 id=str(one.id),
@@ -115,14 +123,15 @@ def _router(ulak: Ulak) -> APIRouter:
             )
             for one in found
         ]
-        return TimerPage(items=items)
+        more = len(found) == limit
+        return TimerPage(items=items, next=f"{found[-1].due_at}-{found[-1].id}" if more else None)
 
     @router.get("/cron", summary="Cron entries and their next times")
     async def cron(_: MayLook) -> CronPage:
         now = ulak.store.clock.now()
         return CronPage(items=[_cron_view(one, now) for one in ulak.cron_entries])
 
-    @router.post("/cron/{name}/run", status_code=202, summary="Run a cron entry now, beside its times")
+    @router.post("/cron/{name}/run", status_code=202, summary="Run a cron entry now, in addition to its times")
     async def run_cron(caller: May, name: Annotated[str, Path(min_length=1, max_length=200)]) -> CronRun:
         entry = next((one for one in ulak.cron_entries if one.name == name), None)
         if entry is None:

@@ -20,7 +20,7 @@ from ulak.http.hot_routes import Routes
 from ulak.http.routes.jobs import Limit
 from ulak.http.routes.view import EventView, View, event_fields, event_view
 from ulak.http.sse import sse, sse_reset, stream_of
-from ulak.spine.event import BLOCKS_PER_READ, EventRecord, last_seq, read_page
+from ulak.spine.event import EventRecord, last_seq, read_page
 from ulak.spine.loops.tail import Tail, TailPage
 from ulak.spine.store import Tx
 
@@ -98,7 +98,7 @@ async def _chunks(pages: AsyncIterator[TailPage], clock: Clock) -> AsyncIterator
         if chunk:
             spoken_at = clock.monotonic()
             yield chunk
-        if 0 < len(page.events) < BLOCKS_PER_READ:  # so few that nothing is left behind them
+        if page.events and not page.more:
             await clock.wait(asyncio.Event(), PACE_SECONDS)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from ulak.access.caller import Caller
 from ulak.app import Ulak
@@ -15,6 +15,7 @@ from ulak.errors import Invalid, NotFound
 from ulak.http.caller import Needs
 from ulak.http.hot_routes import Routes
 from ulak.http.routes.view import View
+from ulak.http.segment import SegmentRoute
 from ulak.masking import mask_text
 from ulak.spine.job import MAX_KIND
 from ulak.spine.kinds import KindState
@@ -48,8 +49,8 @@ class KindPage(View):
 class KindChange(View):
     """A change of a kind: a field left out stays; a `concurrency` of null is the handler's own again."""
 
-    paused: bool = False
-    concurrency: Annotated[int | None, Field(ge=1, le=MAX_CONCURRENCY)] = None
+    paused: StrictBool = False
+    concurrency: Annotated[int | None, Field(ge=1, le=MAX_CONCURRENCY, strict=True)] = None
 
 
 def routes(ulak: Ulak) -> Routes:
@@ -57,7 +58,7 @@ def routes(ulak: Ulak) -> Routes:
 
 
 def _router(ulak: Ulak) -> APIRouter:
-    router = APIRouter(prefix="/api/kinds", tags=["kinds"])
+    router = APIRouter(prefix="/api/kinds", tags=["kinds"], route_class=SegmentRoute)
 
     @router.get("", summary="List job kinds")
     async def list_kinds(_: MayLook) -> KindPage:

@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 from ulak import codec
 from ulak.access.caller import Caller
 from ulak.app import Ulak
+from ulak.channels.recipient import MAX_RECIPIENT
 from ulak.errors import Error, Invalid
 from ulak.http import prefer
 from ulak.http.caller import Needs
@@ -32,7 +33,7 @@ from ulak.http.routes.view import Reveal, revealed
 from ulak.http.segment import SegmentRoute
 from ulak.http.sse import sse, sse_reset, stream_of
 from ulak.ids import Ids
-from ulak.notify.decide import MAX_RECIPIENT, MAX_REFERENCE
+from ulak.notify.decide import MAX_REFERENCE
 from ulak.notify.inbox import InboxItem
 from ulak.notify.model import AcceptedNotification, Request, Status
 from ulak.notify.request import decode_batch
@@ -73,6 +74,7 @@ def routes(ulak: Ulak) -> Routes:
     return Routes(
         hot=(_accept_route(ulak), _batch_route(ulak)),
         routers=(_notifications(ulak), _inbox(ulak), endpoints_router(ulak), templates_router(ulak)),
+        takes_work=(("POST", "/api/webhook-endpoints/test"),),
         scope="send notifications and look at them",
     )
 

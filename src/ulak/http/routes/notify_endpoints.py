@@ -23,6 +23,7 @@ from ulak.http.routes.notify_models import (
     SecretMade,
     StatusOut,
     TemplateOut,
+    TemplatePage,
     TemplatePreview,
     TemplatePreviewIn,
     attempt_out,
@@ -112,8 +113,10 @@ def templates_router(ulak: Ulak) -> APIRouter:
     router = APIRouter(prefix="/api/templates", tags=["templates"], dependencies=ONLY_NOTIFIERS)
 
     @router.get("", summary="Templates of notifications, and their languages")
-    async def list_templates() -> list[TemplateOut]:
-        return [TemplateOut(name=name, languages=found) for name, found in ulak.notify.templates().items()]
+    async def list_templates() -> TemplatePage:
+        return TemplatePage(
+            items=[TemplateOut(name=name, languages=found) for name, found in ulak.notify.templates().items()]
+        )
 
     @router.post("/{name}/preview", summary="Fill in a template in each of its languages; nothing is sent")
     async def preview(

@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from ulak.channels.endpoint import Endpoint
 from ulak.http.routes.view import Instant, detail_view
 from ulak.ids import Ids
-from ulak.masking import HIDDEN, mask_body, mask_recipient, mask_value
+from ulak.masking import HIDDEN, mask_body, mask_recipient, mask_text, mask_value
 from ulak.notify.attempts import EndpointAttempt
 from ulak.notify.inbox import InboxItem
 from ulak.notify.records import NotificationView
@@ -40,6 +40,7 @@ class NotificationOut(Wire):
     subject: str | None
     body: str
     metadata: dict[str, Any]
+    reference: str | None = Field(description="The sender's own name for it.")
     attempts: int
     uncertain_attempts: int
     created_at: datetime
@@ -88,7 +89,7 @@ class EndpointIn(Asked):
     url: str = Field(max_length=2048)
     secret: str | None = Field(None, description="whsec_… or whsk_…; left out, one is made.", max_length=200)
     require_secret: bool = Field(
-        False, description="Send nothing before the endpoint has a secret that you give; none is made."
+        False, strict=True, description="Send nothing before the endpoint has a secret that you give; none is made."
     )
 
 
@@ -113,6 +114,11 @@ class EndpointOut(Wire):
 class TemplateOut(Wire):
     name: str
     languages: list[str]
+
+
+class TemplatePage(Wire):
+    items: list[TemplateOut]
+    next: str | None = None  # there are few
 
 
 class TemplatePreviewIn(Asked):
@@ -177,6 +183,7 @@ def notification_out(view: NotificationView, *, reveal: bool) -> NotificationOut
         subject=subject if reveal or subject is None else mask_body(subject),
         body=view.body if reveal else mask_body(view.body),
         metadata=view.metadata if reveal else dict.fromkeys(view.metadata, HIDDEN),
+        reference=view.reference if reveal or view.reference is None else mask_text(view.reference),
         attempts=view.attempts,
         uncertain_attempts=view.uncertain_attempts,
         created_at=view.created_at,
