@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from ulak.cli import streams
 from ulak.cli.commands import audit, breakers, config, db, dead, demo, engine, events, jobs, keys, kinds, serve, status
 from ulak.errors import Error
 from ulak.masking import mask_text
@@ -56,8 +57,17 @@ def command() -> Callable[[], Any]:
 
 
 def main() -> None:
+    streams.take_any_text()
     try:
         command()()
     except Error as error:
-        typer.echo(f"ulak: {mask_text(str(error))}", err=True)
-        sys.exit(1)
+        _fail(str(error))
+    except OSError as error:  # of a file that the command names, or of its output
+        streams.drop_output()
+        place = "" if error.filename is None else f"{error.filename}: "
+        _fail(f"{place}{error.strerror or error}; check the path, its rights and the disk")
+
+
+def _fail(text: str) -> NoReturn:
+    typer.echo(f"ulak: {mask_text(text)}", err=True)
+    sys.exit(1)

@@ -72,8 +72,9 @@ def _decode(answer: bytes) -> Any:
 def _error(status: int, answer: Any) -> errors.Error:
     if not isinstance(answer, dict) or "error" not in answer:
         return errors.Unavailable(f"the server answered {status} without a reason; is it Ulak?")
-    fields = "".join(f"\n  {one['field']}: {one['message']}" for one in answer.get("fields", []))
-    return _KNOWN.get(answer["error"], errors.Error)(answer["message"] + fields)
+    message, told = answer["message"], ((one["field"], one["message"]) for one in answer.get("fields", []))
+    more = "".join(f"\n  {field}: {text}" for field, text in told if f"{field} {text}" not in message)
+    return _KNOWN.get(answer["error"], errors.Error)(message + more)
 
 
 @contextlib.asynccontextmanager
@@ -110,6 +111,9 @@ def _is_address(url: str) -> bool:
 async def _over_http(url: str, key: str, settings: Settings, who: str = "") -> AsyncIterator[Carrier]:
     if not _is_address(url):
         raise errors.Misconfigured("client.url must begin with http:// or https://, and name a host and no odd port")
+    key = key.strip()  # of a file that ends its line
+    if not key.isprintable():
+        raise errors.Misconfigured("client.key has control characters; give the token as `ulak keys create` printed it")
     headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
     timeout = aiohttp.ClientTimeout(total=settings.client.timeout_seconds)
     async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:

@@ -23,10 +23,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _SHARED = {"as_json": (AsJson, False), "config": (ConfigFile, None), "assignments": (Assignments, None)}
 
 
-def segment(given: str) -> str:
-    """A word from the command line as one part of a path, whatever is in it."""
-    if given in {"", ".", ".."}:
-        raise Invalid(f"{given!r} is no id; `list` shows which there are")
+def segment(given: str, *, slashes: bool = False) -> str:
+    """A word from the command line as one part of a path. An id has no slash; a name that people give may have one."""
+    if given in {"", ".", ".."} or ("/" in given and not slashes):
+        raise Invalid(f"{given!r:.100} is not an id; `list` shows which there are")
     return quote(given, safe="", errors="surrogateescape")
 
 
@@ -59,12 +59,18 @@ Shown = tuple[Any, Callable[[], None]]
 
 
 def asks(
-    group: typer.Typer, name: str | None = None, *, may_make: bool = False, works: Sequence[str] = ()
+    group: typer.Typer,
+    name: str | None = None,
+    *,
+    may_make: bool = False,
+    works: Sequence[str] = (),
+    exit_status: Callable[[Any], int] = lambda _: 0,
 ) -> Callable[[Callable[..., Awaitable[Shown]]], None]:
     """Add `async def command(desk, …)` to a group. It answers what `--json` prints, and what prints it for people.
 
     A command that adds something may make the store; any other has nothing to do without one. Where no server is at
     work, `works` names the kinds of jobs that the command runs itself while it waits for them (`actions.*`).
+    `exit_status` says by the answer how the command ends.
     """
 
     def add(call: Callable[..., Awaitable[Shown]]) -> None:
@@ -77,10 +83,11 @@ def asks(
             (answer, show), note = asyncio.run(_ask(settings, call, given, may_make=may_make, works=works))
             if as_json:
                 typer.echo(msgspec.json.format(msgspec.json.encode(answer)).decode())
-                return
-            show()
-            if note:
-                typer.echo(note, err=True)
+            else:
+                show()
+                if note:
+                    typer.echo(note, err=True)
+            raise typer.Exit(exit_status(answer))
 
         shared = [
             inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
@@ -112,6 +119,8 @@ async def _ask(
 
 def _note(place: str, store: str) -> str:
     """Which store was read: it may not be the one that was meant."""
+    if store.startswith("postgres"):  # where servers are not known to a command
+        return f"({place}; asked directly, not through a server)"
     hint = elsewhere(store)
     return f"({place}; no server works on it{'.' if hint else ''}{hint})"
 

@@ -68,11 +68,11 @@ def move_store(settings: Settings, target: str) -> None:
 def _check_addresses(source: str, target: str) -> Path:
     database = file_of(source)
     if database is None:
-        raise Misconfigured(f"{mask_url(source)} is no SQLite file; name one: --from sqlite:///ulak.db")
+        raise Misconfigured(f"{mask_url(source)} is not a SQLite file; name one: --from sqlite:///ulak.db")
     if not database.is_file():
         raise NotFound(f"no store {database}; check --from, or the setting store")
     if not target.startswith(("postgresql://", "postgres://")):
-        raise Misconfigured(f"{mask_url(target)} is no PostgreSQL; a move leads there: --to postgresql://…")
+        raise Misconfigured(f"{mask_url(target)} is not a PostgreSQL address; name one: --to postgresql://…")
     keep_off_foreign(database)
     return database
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-import structlog
 import typer
 import uvloop
 
@@ -28,11 +27,12 @@ from ulak.cli.option import load_settings
 from ulak.cli.running_server import file_of
 from ulak.cli.story import with_story
 from ulak.errors import Error, Misconfigured, Unavailable
+from ulak.log import get_logger
 from ulak.masking import mask_text, mask_url
 from ulak.settings import LoadedSettings, Settings
 from ulak.spine.job import Job
 
-log = structlog.get_logger("ulak")
+log = get_logger("ulak")
 
 # New objects before each look at the youngest; Python's 700 would be a look every few requests.
 COLLECT_AFTER = (20_000, 20, 50)
@@ -144,7 +144,7 @@ def _load(name: str) -> Any:
     try:
         return getattr(loaded, attribute)
     except AttributeError as error:
-        raise Misconfigured(f"--app {name}: {error}; name what is there") from error
+        raise Misconfigured(f"--app {name}: {error}; check the name") from error
 
 
 def _import(name: str, module: str) -> ModuleType:
@@ -159,7 +159,7 @@ def _import(name: str, module: str) -> ModuleType:
     except SyntaxError as error:
         raise Misconfigured(f"--app {name}: {error.filename}:{error.lineno}: {error.msg}; correct it") from error
     except Exception as error:
-        raise Misconfigured(f"--app {name}: {_told(error)}; correct it, or what it needs") from error
+        raise Misconfigured(f"--app {name}: {_told(error)}; correct it, or install what it needs") from error
 
 
 def _make(name: str, function: Callable[..., Any], settings: Settings) -> Any:
@@ -255,7 +255,7 @@ async def work_until(ulak: Ulak, stop: asyncio.Event) -> None:
         failure = ulak.loops.failure
     tell_what_is_left(ulak)
     if failure is not None:
-        raise Unavailable(f"the store is lost: {failure}; start again, and what was accepted is there")
+        raise Unavailable(f"the store is lost: {failure}; start again: everything that was accepted is still there")
 
 
 async def stopped_or_lost(ulak: Ulak, stop: asyncio.Event) -> None:

@@ -32,7 +32,7 @@ def restore_store(settings: Settings, backup: Path, *, replace: bool) -> int:
     database = file_of(settings.store)
     if database is None:
         raise Misconfigured(
-            f"{mask_url(settings.store)} is no SQLite file; for PostgreSQL use pg_restore, and then: ulak db hold"
+            f"{mask_url(settings.store)} is not a SQLite file; for PostgreSQL use pg_restore, and then: ulak db hold"
         )
     if not backup.is_file():
         raise NotFound(f"no backup at {backup}; name a file that ulak db backup has written")
@@ -78,7 +78,7 @@ def _prepare(backup: Path, copy: Path) -> None:
     except Misconfigured:  # it speaks of the copy, and of the setting store
         raise Invalid(f"{backup} belongs to another program; name a backup of Ulak") from None
     except sqlite3.DatabaseError as error:
-        raise Invalid(f"{backup} is no SQLite database: {error}") from error
+        raise Invalid(f"{backup} is not a SQLite database: {error}") from error
 
 
 def hold_store(settings: Settings) -> int:

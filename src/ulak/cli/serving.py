@@ -39,7 +39,7 @@ async def serve_until(ulak: Ulak, stop: asyncio.Event, *, demo: bool = False) ->
         listener.close()
     tell_what_is_left(ulak)
     if failure is not None:
-        raise Unavailable(f"the store is lost: {failure}; start again, and what was accepted is there")
+        raise Unavailable(f"the store is lost: {failure}; start again: everything that was accepted is still there")
 
 
 async def _serve(ulak: Ulak, listener: socket.socket, stop: asyncio.Event, story: Story | None) -> Exception | None:

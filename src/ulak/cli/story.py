@@ -8,18 +8,17 @@ from collections.abc import Awaitable, Callable
 from itertools import chain, repeat
 from pathlib import Path
 
-import structlog
-
 from ulak.actions.model import RecipientProfile
 from ulak.app import Ulak
 from ulak.cli.story_provider import DARK_SECONDS, LIT_SECONDS, DarkProvider
 from ulak.compute import Task, TaskType
 from ulak.errors import Error
+from ulak.log import get_logger
 from ulak.settings import Settings
 from ulak.settings.changes import ListSource, Rule
 from ulak.spine.job import Job
 
-log = structlog.get_logger("ulak.demo")
+log = get_logger("ulak.demo")
 
 FEED, COMPANIES = "companies", 300
 HELPERS = ("Ahmet", "Berat", "Ceren", "Deniz", "Elif", "Ferit", "Gizem", "Hakan", "Irmak", "Jale")

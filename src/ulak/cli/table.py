@@ -62,7 +62,11 @@ def fit(columns: tuple[str, ...], cells: list[list[str]], width: int) -> list[in
 
 
 def cell(value: Any) -> str:
-    return "-" if value is None else fact(value).replace("\n", " ")
+    """The first line of a text that has several."""
+    if value is None:
+        return "-"
+    first, *rest = fact(value).split("\n")
+    return f"{first} …" if rest else first
 
 
 def fact(value: Any) -> str:

@@ -30,6 +30,7 @@ class Observed(msgspec.Struct, frozen=True, rename="camel"):
     breakers: tuple[str, ...] = ()
     pools: tuple[str, ...] = ()
     rooms: dict[str, dict[str, int]] = {}
+    simulated: tuple[str, ...] = ()
     workers: tuple[str, ...] = ()
 
     @property
@@ -102,6 +103,8 @@ def screen(facts: Observed, verdict: Judgement) -> list[str]:
         f"{facts.uncertain:,} attempts were uncertain"
     )
     lines += [f"  {name:<9} {_room(counts)}" for name, counts in facts.rooms.items()]
+    if facts.simulated:
+        lines.append(f"  simulated {', '.join(facts.simulated)}: nothing leaves the machine")
     lines += [f"  breaker   {one}" for one in facts.breakers[:5]]
     return lines + [f"  worker    {one}" for one in facts.workers[:5]]
 

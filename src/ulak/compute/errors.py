@@ -13,6 +13,10 @@ class Crashed(Permanent, BrokenExecutor):
     Users of the stdlib's executors expect a BrokenExecutor then; only this task is broken, the pool goes on.
     """
 
+    @classmethod
+    def after(cls, name: str, attempts: int, last: str) -> Crashed:
+        return cls(f"{name} ended its worker{': ' if attempts == 1 else f' {attempts} times; last, '}{last}")
+
 
 class TimedOut(Transient, TimeoutError):
     """The task ran longer than it was allowed to and was stopped."""

@@ -63,7 +63,9 @@ class Task:
     def __post_init__(self) -> None:
         object.__setattr__(self, "task_type", to_type(self.task_type))
         check_priority(self.priority)
-        if not self.script_path or "\0" in self.script_path:
+        if not _is_text(self.id):
+            raise Invalid(f"task_id {self.id!r:.50} is not an id; give text", fields=[("task_id", "must be text")])
+        if not _is_text(self.script_path) or "\0" in self.script_path:
             raise Invalid(
                 f"task {self.id}: script_path {self.script_path!r:.100} is not a path; name a script",
                 fields=[("script_path", "is not a path; name a script")],
@@ -84,7 +86,8 @@ class Task:
         priority: int = 2,
     ) -> Task:
         """A task with an id of its own."""
-        return cls(_new_id(), str(script_path), dict(params or {}), task_type, max_retries, timeout_seconds, priority)
+        given = _parameters(params)
+        return cls(_new_id(), str(script_path), given, task_type, max_retries, timeout_seconds, priority)
 
     def to_dict(self) -> dict[str, Any]:
         """The document's fields; ours are added only when they say something."""
@@ -107,7 +110,7 @@ class Task:
             return cls(
                 fields["task_id"],
                 fields["script_path"],
-                dict(fields.get("params") or {}),
+                _parameters(fields.get("params")),
                 fields.get("task_type", TaskType.IO_BOUND),
                 fields.get("max_retries", 3),
                 fields.get("timeout_seconds"),
@@ -209,6 +212,16 @@ def check_priority(given: object) -> None:
 def check_timeout(given: object) -> None:
     if given is not None and (not isinstance(given, int | float) or not given > 0):
         raise Invalid(f"timeout_seconds is {given!r:.50}; give seconds above 0, or None for no limit")
+
+
+def _parameters(given: Any) -> dict[str, Any]:
+    if given is not None and not isinstance(given, Mapping):
+        raise Invalid(f"params of a task are {given!r:.50}; give an object", fields=[("params", "must be an object")])
+    return dict(given or {})
+
+
+def _is_text(given: object) -> bool:
+    return isinstance(given, str) and given != ""
 
 
 def _is_whole(given: object) -> bool:

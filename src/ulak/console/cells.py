@@ -35,8 +35,8 @@ def time(value: Any, found: Found) -> Markup:
     if at is None:
         return Markup("{}").format(value)
     exact = at.astimezone(found.zone) if at.tzinfo else at
-    return Markup('<time datetime="{}" title="{} {}">{}</time>').format(
-        at.isoformat(), exact.strftime("%Y-%m-%d %H:%M:%S"), found.zone, forms.ago(at, found.now, found.zone, found.say)
+    return Markup('<time datetime="{}" title="{} {:%H:%M:%S} {}">{}</time>').format(
+        at.isoformat(), found.say.date(exact), exact, found.zone, forms.ago(at, found.now, found.zone, found.say)
     )
 
 
@@ -59,7 +59,7 @@ def told(detail: dict[str, Any], found: Found) -> Markup:
         rest.pop("until", None),
     )
     parts = [Markup("<code>{}</code>").format(code)] if code else []
-    parts += [masked(str(reason), found.say)] if reason else []
+    parts += [masked(found.say.told(str(reason)), found.say)] if reason else []
     parts += [Markup.escape(found.say("until {time}", time="")) + clock(until, found)] if until else []
     parts += [shown("json", rest, found)] if rest else []
     return Markup("<span>{}</span>").format(Markup("; ").join(parts))
@@ -154,7 +154,8 @@ def button(action: Action, item: Any, found: Found) -> dict[str, Any]:
     say = found.say
 
     def text(words: str) -> str:
-        return filled(say(words), item, encode=False, say=say)
+        values = {name: field_of(item, name) for name in _NAMES.findall(words)}
+        return filled(say.text(words, values), item, encode=False, say=say)
 
     body = action.body
     return {
@@ -163,6 +164,7 @@ def button(action: Action, item: Any, found: Found) -> dict[str, Any]:
         "path": filled(action.path, item, encode=True),
         "body": "" if body is None else filled_json(body, item),
         "title": text(action.title or action.label),
+        "title_of_one": say.text(action.title, {"n": 1}) if "{n}" in action.title else "",
         "follows": text(action.follows) if action.follows else "",
         "way_out": say(action.way_out),
         "style": "risk" if action.risk else "go" if action.go else "",

@@ -69,7 +69,9 @@ def add_console(api: FastAPI, ulak: Ulak, sessions: Sessions, ring: KeyRing) -> 
 
     @router.get("/console/login")
     async def ask_for_key(request: Request) -> Response:
-        return _page(renderer.login(_look(request, ulak), failed=False))
+        answer = _page(renderer.login(_look(request, ulak), failed=False))
+        _remember(answer, request.query_params)
+        return answer
 
     @router.post("/console/login")
     async def log_in(request: Request) -> Response:
@@ -79,9 +81,8 @@ def add_console(api: FastAPI, ulak: Ulak, sessions: Sessions, ring: KeyRing) -> 
             return _page(renderer.login(_look(request, ulak), failed=True), 401)
         answer = RedirectResponse("/console/", 303)
         secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
-        answer.set_cookie(
-            COOKIE, sessions.begin(caller), LIFETIME_SECONDS, httponly=True, samesite="strict", secure=secure
-        )
+        kept = f"Max-Age={LIFETIME_SECONDS}; Path=/; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}"
+        answer.headers.append("set-cookie", f"{COOKIE}={sessions.begin(caller)}; {kept}")
         return answer
 
     @router.get("/console/logout")
@@ -98,7 +99,10 @@ def add_console(api: FastAPI, ulak: Ulak, sessions: Sessions, ring: KeyRing) -> 
         look = _look(request, ulak, caller)
         if path.strip("/") == "jobs" and look.query.get("q"):
             return RedirectResponse(found_place(look.query["q"].strip(), ulak.sample.kinds()), 303)
-        answer = _page(await renderer.page(path.strip("/"), look))
+        try:
+            answer = _page(await renderer.page(path.strip("/"), look))
+        except NotFound as error:
+            answer = _page(renderer.missing(look, str(error)), 404)
         _remember(answer, request.query_params)
         return answer
 

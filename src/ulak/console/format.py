@@ -18,7 +18,7 @@ _STATES_OF = {
     "held": "quarantined paused",
     "done": "delivered success completed acknowledged sent handed_over published approved ended",
     "dead": "failed timed_out refused crashed",
-    "cancelled": "inactive skipped stopped rejected withdrawn",
+    "cancelled": "inactive skipped stopped rejected declined withdrawn",
     "expired": "silent",
 }
 HUES = {word: hue for hue, words in _STATES_OF.items() for word in (hue, *words.split())}
@@ -43,14 +43,14 @@ def instant(value: Any) -> datetime | None:
 def ago(at: datetime, now: datetime, zone: tzinfo, say: Say) -> str:
     """Relative under an hour, then the time of day, then the date."""
     if at.tzinfo is None:
-        return at.strftime("%Y-%m-%d %H:%M:%S")
+        return f"{say.date(at)} {at:%H:%M:%S}"
     seconds = (now - at).total_seconds()
     if abs(seconds) < 1:
         return say("just now")
     if abs(seconds) < 3600:
         return say("{time} ago" if seconds > 0 else "in {time}", time=say.seconds(float(int(abs(seconds)))))
     here = at.astimezone(zone)
-    return here.strftime("%H:%M:%S" if abs(seconds) < 86_400 else "%Y-%m-%d %H:%M")
+    return f"{here:%H:%M:%S}" if abs(seconds) < 86_400 else f"{say.date(here)} {here:%H:%M}"
 
 
 def clock_time(at: datetime, zone: tzinfo) -> str:

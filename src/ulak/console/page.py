@@ -93,7 +93,7 @@ class Empty:
     """A note on a missing thing, and the one command that fills it."""
 
     text: str
-    command: str = ""
+    command: str | Callable[[Found], str] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,10 @@ class Table:
     actions: tuple[Action, ...] = ()
     chips: tuple[str, tuple[str, ...]] | None = None  # a query's name, and its values as links
     filters: tuple[tuple[str, str], ...] = ()  # a query's name and its label
-    following: str | Callable[[Any], Any] = "next"  # the answer's field that continues the list, or a function of it
+    moments: tuple[str, ...] = ()  # filters that are a time; one without a zone is of the console's
+    following: str | Callable[[Any, Found], Any] = (
+        "next"  # the answer's field that continues the list, or a function of it
+    )
     after: str = "after"  # the query's name for it
     key: str = "id"
     bulk: tuple[Action, ...] = ()  # for all that fit, above the list

@@ -17,6 +17,7 @@ from ulak.access.caller import Caller
 from ulak.console import cells
 from ulak.console import format as forms
 from ulak.console.ask import Reply, ask
+from ulak.console.menu import OVERVIEW, STATUS, waiting
 from ulak.console.outline import Line
 from ulak.console.page import Action, ConsolePage, Drawing, FactList, Found, Part, Source, Table, field_of
 from ulak.console.words import Say
@@ -49,12 +50,17 @@ class PageRenderer:
         self._pages = pages
         self._zone = zone
         self._outline = outline
+        tables = (part for page in pages.values() for part in page.parts if isinstance(part, Table))
+        self._moments = {name for table in tables for name in table.moments}
         self._templates = jinja2.Environment(
             loader=jinja2.PackageLoader("ulak.console"), autoescape=True, trim_blocks=True, lstrip_blocks=True
         )
 
     def login(self, look: Glance, *, failed: bool) -> str:
         return self._fill("login.html", look, self._found(look, {}), title="Sign in", failed=failed, current=None)
+
+    def missing(self, look: Glance, why: str) -> str:
+        return self._fill("missing.html", look, self._found(look, {}), title="Nothing is here", why=why, current="-")
 
     async def page(self, path: str, look: Glance) -> str:
         page, given = self._find(path)
@@ -99,8 +105,19 @@ class PageRenderer:
         for name, value in found.given.items():
             path = path.replace(f"{{{name}}}", quote(value, safe=""))
         query = dict(pair.split("=", 1) for pair in fixed.split("&") if pair)
-        query |= {name: found.query[name] for name in names if found.query.get(name)}
+        query |= {name: self._asked(name, found.query[name]) for name in names if found.query.get(name)}
         _keep(found, source, await ask(self._api, found.caller, path, query))
+
+    def _asked(self, name: str, value: str) -> str:
+        at = forms.instant(value) if name in self._moments else None
+        return value if at is None or at.tzinfo is not None else at.replace(tzinfo=self._zone).isoformat()
+
+    def _picked(self, value: str) -> str:
+        """A moment as a field for one takes it: in the console's zone, without naming it."""
+        at = forms.instant(value)
+        if at is None:
+            return ""
+        return (at.astimezone(self._zone) if at.tzinfo else at).strftime("%Y-%m-%dT%H:%M:%S")
 
     def _found(self, look: Glance, given: Mapping[str, str]) -> Found:
         return Found({}, {}, given, look.query, look.now, self._zone, look.say, look.caller, self._outline)
@@ -132,7 +149,7 @@ class PageRenderer:
             items = part.items(document, found)
         else:
             items = document if not part.items else document.get(part.items) or []
-        following = part.following(document) if callable(part.following) else field_of(document, part.following)
+        following = part.following(document, found) if callable(part.following) else field_of(document, part.following)
         return {
             "rows": [
                 {
@@ -143,6 +160,7 @@ class PageRenderer:
                 for place, item in enumerate(items)
             ],
             "older": look.here(**{part.after: str(following)}) if following is not None else None,
+            "command": part.empty.command(found) if callable(part.empty.command) else part.empty.command,
             "chips": self._chips(part, look),
             "filtered": any(look.query.get(name) for name in _query_names(part)),
             "bulk": [_for_all(one, part, look) for one in self._buttons(part.bulk, {}, found)] if items else [],
@@ -168,7 +186,6 @@ class PageRenderer:
         return [cells.button(one, document, found) for one in actions if document is not None and one.when(document)]
 
     def _fill(self, template: str, look: Glance, found: Found, **values: Any) -> str:
-        counts = found.of("/api/overview")
         return self._templates.get_template(template).render(
             look=look,
             found=found,
@@ -180,16 +197,18 @@ class PageRenderer:
             icon=cells.icon,
             document=lambda value: cells.document(value, look.say),
             hue=forms.hue,
+            picked=self._picked,
             zone=self._zone,
             clock=look.now.astimezone(self._zone).strftime("%H:%M:%S"),
-            counts=counts,
+            waiting=waiting(found),
             **values,
         )
 
 
 def _sources(page: ConsolePage) -> Iterable[tuple[Source, list[str]]]:
     """Each with the names of the page's query that go to it."""
-    yield "/api/overview", []  # the menu's counts; one sample serves all
+    yield OVERVIEW, []  # the menu's counts; one sample serves all
+    yield STATUS, []
     if page.source is not None:
         yield page.source, []
     for part in page.parts:

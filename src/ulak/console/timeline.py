@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -14,19 +14,19 @@ from ulak.console.page import Found
 from ulak.console.words import Say
 
 LANE, FIRST = 46, 38
-LABELLED_WIDTH = 20  # per cent: beside a narrower bar, a second label would stand on the first one
+LABEL_WIDTH = 16  # per cent that a label takes
 STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
 DAY_SECONDS = 86_400
 _WAITS = {"accepted": "ready", "retried": "deferred", "snoozed": "deferred", "released": "ready", "redriven": "ready"}
 _TASK_ENDS = frozenset({"completed", "cancelled", "timed_out"})
-_ANSWERS = {"accepted": "done", "completed": "done", "rejected": "dead", "expired": "expired", "withdrawn": "cancelled",
-            "cancelled": "cancelled", "timed_out": "dead"}  # fmt: skip
+_ANSWERS = {"accepted": "done", "completed": "done", "rejected": "cancelled", "expired": "expired",
+            "withdrawn": "cancelled", "cancelled": "cancelled", "timed_out": "dead"}  # fmt: skip
 _ENDINGS = {"retried": "dead", "dead": "dead", "failed": "dead", "uncertain": "uncertain", "done": "done"}
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`x` and `width` are per cent of the axis; the label stands beside the bar, on the side that has room."""
+    """`x` and `width` are per cent of the axis; the label stands beside the bar, or above it."""
 
     hue: str
     label_hue: str
@@ -34,15 +34,15 @@ class Bar:
     x: float
     width: float
     label: str
+    side: str = "right"
 
     @property
-    def side(self) -> str:
-        """Right of the bar, left of it, or above where neither has room."""
-        return "right" if self.x + self.width < 62 else "left" if self.x > 38 else "above"
+    def end(self) -> float:
+        return self.x + self.width
 
     @property
     def label_x(self) -> float:
-        return self.x if self.side == "left" else self.x + self.width
+        return self.x if self.side == "left" else self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ class TimelineDrawing:
     ticks: list[tuple[float, str, str]]  # where in per cent, its text, its anchor
     height: int
     told: str
+    legend: list[tuple[str, str]]  # a hue and its word
 
 
 def draw_timeline(timeline: Sequence[Mapping[str, Any]] | None, found: Found) -> TimelineDrawing | None:
@@ -71,8 +72,10 @@ def draw_timeline(timeline: Sequence[Mapping[str, Any]] | None, found: Found) ->
     if len(moments) < 2:
         return None
     whole, step = _axis(max(moments[-1][0], 0.001))
-    told = ", ".join(f"{found.say(word)} +{seconds:.3f} s" for seconds, word, _ in moments if word)
-    return _assembled(_lanes(moments, whole, found.say), begins, whole, step, told, found)
+    told = ", ".join(f"{found.say(word)} {found.say.offset(seconds)}" for seconds, word, _ in moments if word)
+    say = found.say
+    legend = [("running", say("running")), ("deferred", say("waits")), ("uncertain", say("hatched: nobody knows"))]
+    return _assembled(_lanes(moments, whole, say), begins, whole, step, told, legend, found)
 
 
 def draw_offers(
@@ -92,15 +95,16 @@ def draw_offers(
             until, answer = _answer(moments[place + 1 :], helper)
             bars.setdefault(helper, []).append(_offer_bar(word, answer, at, until, whole, found.say))
     lanes = [
-        TimelineRow(names.get(helper, helper), FIRST + LANE * place, all_)
+        TimelineRow(names.get(helper, helper), FIRST + LANE * place, labelled(all_))
         for place, (helper, all_) in enumerate(bars.items())
     ]
     told = ", ".join(
-        f"{found.say(word)}{who and ' '}{names.get(who, who)} +{seconds:.3f} s"
+        f"{found.say(word)}{who and ' '}{names.get(who, who)} {found.say.offset(seconds)}"
         for seconds, word, who in moments
         if word
     )
-    return _assembled(lanes, begins, whole, step, told, found) if lanes else None
+    legend = [("ready", found.say("outlined: asked")), ("running", found.say("solid: helps"))]
+    return _assembled(lanes, begins, whole, step, told, legend, found) if lanes else None
 
 
 def _answer(later: Sequence[tuple[float, str, str]], helper: str) -> tuple[float, str]:
@@ -114,9 +118,7 @@ def _offer_bar(word: str, answer: str, at: float, until: float, whole: float, sa
     hue = _ANSWERS.get(answer, "running")
     label = say("{word} after {time}", word=say(answer), time=say.seconds(until - at)) if answer else say(word)
     form = "soft-bar" if word == "offered" else "bar-of"
-    width = max((until - at) / whole * 100, 0.4)
-    hides_the_offer = word == "accepted" and width < LABELLED_WIDTH
-    return Bar(hue, hue, form, at / whole * 100, width, "" if hides_the_offer else label)
+    return Bar(hue, hue, form, at / whole * 100, max((until - at) / whole * 100, 0.4), label)
 
 
 def _since_the_first(
@@ -129,7 +131,13 @@ def _since_the_first(
 
 
 def _assembled(
-    lanes: list[TimelineRow], begins: datetime, whole: float, step: float, told: str, found: Found
+    lanes: list[TimelineRow],
+    begins: datetime,
+    whole: float,
+    step: float,
+    told: str,
+    legend: list[tuple[str, str]],
+    found: Found,
 ) -> TimelineDrawing:
     ticks = [
         (
@@ -139,7 +147,7 @@ def _assembled(
         )
         for place in (number * step for number in range(round(whole / step) + 1))
     ]
-    return TimelineDrawing(lanes, ticks, FIRST + LANE * len(lanes), told)
+    return TimelineDrawing(lanes, ticks, FIRST + LANE * len(lanes), told, legend)
 
 
 def word_of(step: Mapping[str, Any]) -> str:
@@ -173,7 +181,26 @@ def _lanes(moments: list[tuple[float, str, int]], whole: float, say: Say) -> lis
                 waits.append(Bar(state, state, "soft-bar", x, width, f"{say(state)} {say.seconds(seconds)}"))
     rows = [(say("Waits"), waits)] if waits else []
     rows += [(say("Attempt {n}", n=number), bars) for number, bars in sorted(attempts.items())]
-    return [TimelineRow(name, FIRST + LANE * place, bars) for place, (name, bars) in enumerate(rows)]
+    return [TimelineRow(name, FIRST + LANE * place, labelled(bars)) for place, (name, bars) in enumerate(rows)]
+
+
+def labelled(bars: Sequence[Bar]) -> list[Bar]:
+    """Each label to the right of its bar, to the left or above, where it covers no other bar; else the table has it."""
+    ends = [0.0, *(bar.end for bar in bars)]
+    starts = [*(bar.x for bar in bars[1:]), 100.0]
+    return [
+        replace(bar, side=side) if side else replace(bar, label="")
+        for bar, before, after in zip(bars, ends[:-1], starts, strict=True)
+        for side in [_side(bar, before, after)]
+    ]
+
+
+def _side(bar: Bar, before: float, after: float) -> str:
+    if bar.end < 62 and after - bar.end >= LABEL_WIDTH:
+        return "right"
+    if bar.x > 38 and bar.x - before >= LABEL_WIDTH:
+        return "left"
+    return "above" if bar.width >= LABEL_WIDTH and bar.end >= 1.5 * LABEL_WIDTH else ""
 
 
 def _axis(seconds: float) -> tuple[float, float]:

@@ -68,8 +68,14 @@ def draw_town(
         "ties": [tie for one in shown for tie in _ties(one, known, plane)],
         "reach": None if chosen is None else _reach(chosen, plane),
         "scale": round(500 * plane.per_meter, 1),
+        "side": _side(next((one["x"] for one in squares if one["chosen"]), WIDE / 2)),
         "outline": [path for line in outline if (path := _path(line, plane))],
     }
+
+
+def _side(x: float) -> str:
+    """The part of the map that a narrow screen shows: where the chosen task is."""
+    return "start" if x < WIDE / 3 else "end" if x > WIDE * 2 / 3 else "center"
 
 
 def _path(line: Line, plane: Projection) -> str:

@@ -105,7 +105,7 @@ async def show(desk: Desk, run: Run) -> Shown:
 async def explain(desk: Desk, run: Run) -> Shown:
     """Every decision about a run, a line each."""
     found = await desk.ask("GET", f"/api/actions/runs/{segment(run)}/explain")
-    return found, lines(*(f"{local(one['at'])}  {one['line']}" for one in found["decisions"]))
+    return found, lines(*(f"{one['line']} ({local(one['at'])})" for one in found["decisions"]))
 
 
 def _stop(verb: str, text: str) -> None:
@@ -238,7 +238,7 @@ async def put_plan(desk: Desk, identifier: Number, document: Document) -> Shown:
 
 @asks(plans, "import", may_make=True)
 async def import_plans(desk: Desk, file: Annotated[Path, typer.Argument(metavar="FILE", help="YAML.")]) -> Shown:
-    """Put all plans of a YAML file, or none; a mistake is told with its line."""
+    """Put all plans of a YAML file, or none; an error names its line."""
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ulak.cli.command import Desk, Shown, asks, lines, table
+from ulak.errors import Invalid
 
 audit = typer.Typer(help="Look at the audit log and check it.", no_args_is_help=True)
 
@@ -39,7 +40,7 @@ async def list_(
     )
 
 
-@asks(audit)
+@asks(audit, exit_status=lambda answer: 0 if answer["valid"] else 1)
 async def verify(
     desk: Desk,
     head: Annotated[
@@ -50,16 +51,16 @@ async def verify(
     answer = await desk.ask("GET", "/api/audit/verify")
     if head is not None:
         seq, _, digest = head.partition(":")
+        if not (seq.isascii() and seq.isdecimal() and digest):
+            raise Invalid(f"--head {head!r:.100} is not SEQ:HASH; give what an earlier run printed")
         page = await desk.ask("GET", "/api/audit", {"after": str(int(seq) + 1), "limit": 1})
         answer["valid"] = answer["valid"] and [line["hash"] for line in page["items"]] == [digest]
-    return answer, lambda: _show(answer, head)
+    return answer, lines(_told(answer, head))
 
 
-def _show(answer: dict[str, str | bool | None], head: str | None) -> None:
+def _told(answer: dict[str, str | bool | None], head: str | None) -> str:
     if answer["brokenAt"] is not None:
-        lines(f"Line {answer['brokenAt']} does not fit the one before it: one was changed, or one is gone.")()
-        raise typer.Exit(1)
+        return f"Line {answer['brokenAt']} does not fit the one before it: one was changed, or one is gone."
     if not answer["valid"]:
-        lines(f"The line {head} is not there: the log was cut off, or is another one.")()
-        raise typer.Exit(1)
-    lines(f"{answer['seq']} lines, each fits the one before it. Head: {answer['seq']}:{answer['hash']}")()
+        return f"The line {head} is not there: the log was cut off, or is another one."
+    return f"{answer['seq']} lines, each fits the one before it. Head: {answer['seq']}:{answer['hash']}"

@@ -23,6 +23,7 @@ from ulak.settings import Settings
 
 if TYPE_CHECKING:
     from ulak.app import Ulak
+    from ulak.changes.model import SyncReport
 
 changes = typer.Typer(help="Full lists in, a change feed out.", no_args_is_help=True)
 
@@ -101,15 +102,22 @@ async def _sync_here(settings: Settings, registry: str, files: Mapping[str, Path
     """Open the store, run this room's jobs alone, and wait for what a sync leaves to be done."""
     from ulak.app import Ulak
 
-    async with Ulak(settings=settings, work=["changes.*"]) as ulak:
-        inbox = None
-        if files:
-            inbox = await asyncio.to_thread(stage, ulak.changes.inbox(registry), files)
+    ulak = Ulak(settings=settings, work=["changes.*"])
+    ulak.changes.registries.only = registry
+    async with ulak:
         with _progress(registry):
-            found = await ulak.changes.sync(registry, inbox=inbox)
+            found = await _sync_in(ulak, registry, files)
+            if found.verdict == "busy" and not ulak.store.multi_process:  # left by a process that died; it runs here
+                await ulak.changes.wait(registry, found.sync_id)
+                found = await _sync_in(ulak, registry, files)
             await _finish(ulak)
     built: dict[str, Any] = msgspec.to_builtins(found)
     return built
+
+
+async def _sync_in(ulak: Ulak, registry: str, files: Mapping[str, Path]) -> SyncReport:
+    inbox = await asyncio.to_thread(stage, ulak.changes.inbox(registry), files) if files else None
+    return await ulak.changes.sync(registry, inbox=inbox)
 
 
 async def _finish(ulak: Ulak) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import track
 from rich.table import Table
@@ -116,19 +116,22 @@ async def stats(
     return found, lambda: None
 
 
-def _drawn(stats: dict[str, Any]) -> Table:
-    metrics = stats.get("metrics", {})
-    pool, queue = metrics.get("process_pool", {}), metrics.get("input_queue", {})
-    told = (
-        ", ".join(f"{name} {value}" for name, value in {**queue, **pool}.items())
-        or "the engine has not been needed yet"
-    )
-    drawn = Table("worker", "status", "running", "in flight", "done", caption=told, box=None)
-    for name, worker in metrics.get("workers", {}).items():
-        drawn.add_row(
+def _drawn(stats: dict[str, Any]) -> Group | str:
+    """A line per worker, then what queue and pool have counted."""
+    if not stats:
+        return "The engine has not been needed yet. It starts with the first task: ulak compute submit SCRIPT"
+    metrics = stats["metrics"]
+    workers = Table("worker", "status", "running", "in flight", "done", box=None, pad_edge=False)
+    for name, worker in metrics["workers"].items():
+        workers.add_row(
             name, worker["status"], *(str(worker[key]) for key in ("active_count", "in_flight", "total_done"))
         )
-    return drawn
+    queue, pool = dict(metrics["input_queue"]), metrics["process_pool"]
+    waiting = {f"waiting {kind}": depth for kind, depth in queue.pop("depth").items()}
+    counts = Table.grid(padding=(0, 2))
+    for name, value in {**waiting, **queue, **pool}.items():
+        counts.add_row(name.replace("_", " "), f"{value:.3f}" if isinstance(value, float) else str(value))
+    return Group(workers, "", counts)
 
 
 def _type(cpu: bool) -> TaskType:
@@ -165,4 +168,10 @@ def _read_items(items: IO[str]) -> Iterator[dict[str, Any]]:
 
 
 def _print(result: Result) -> None:
-    typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, default=repr))
+    """As JSON; a value that JSON can't hold as Python writes it."""
+    fields = result.to_dict()
+    try:
+        text = json.dumps(fields, ensure_ascii=False, allow_nan=False, default=repr)
+    except (TypeError, ValueError, RecursionError):
+        text = json.dumps(fields | {"data": repr(result.data)}, ensure_ascii=False)
+    typer.echo(text.encode("utf-8", "backslashreplace"))  # half of a letter becomes the escape that JSON has for it

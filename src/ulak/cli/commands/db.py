@@ -47,7 +47,7 @@ def backup(
     config: ConfigFile = None,
     assignments: Assignments = None,
 ) -> None:
-    """Write a consistent copy of a SQLite store, beside a running server too."""
+    """Write a consistent copy of a SQLite store, even while a server runs."""
     from ulak.cli.schema import back_up
 
     back_up(load_settings(config, assignments).settings, path)

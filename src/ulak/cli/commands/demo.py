@@ -46,7 +46,7 @@ def crash(
     console = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="ulak-crash-") as folder:
         typer.echo(
-            f"A server on {folder}/crash.db is killed up to {kills} times; a client posts all the while.", err=True
+            f"A client posts to a server that is killed up to {kills:,} times.\nStore: {folder}/crash.db", err=True
         )
         live, tell = _watching(console)
         with live:
@@ -109,7 +109,7 @@ def _document(ledger: Ledger) -> dict[str, Any]:
 
 def _told(ledger: Ledger) -> str:
     rows = (
-        ("posted", ledger.posts, f"requests; {ledger.unanswered:,} broke and were repeated with the same key"),
+        ("posted", ledger.posts, f"requests; {ledger.unanswered:,} broke, repeated with the same key"),
         ("accepted", len(ledger.accepted), "answered with 202"),
         ("arrived", ledger.arrived, "at the receiver"),
         ("arrived twice", len(ledger.twice), f"{len(ledger.unexplained)} without an uncertain attempt to explain it"),

@@ -23,9 +23,13 @@ async def workers(desk: Desk) -> Shown:
     return page, table(page["items"], "id", "label", "running", "startedAt", "leaseAt", "node", "isThis")
 
 
-async def timers(desk: Desk, limit: Annotated[int, typer.Option(min=1, max=500, help="Most rows.")] = 50) -> Shown:
+async def timers(
+    desk: Desk,
+    after: Annotated[str | None, typer.Option(help="`next` of the page before, as --json shows it.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Most rows.")] = 50,
+) -> Shown:
     """Jobs that are put off, the nearest first."""
-    page = await desk.ask("GET", "/api/timers", {"limit": limit})
+    page = await desk.ask("GET", "/api/timers", {"limit": limit} | ({} if after is None else {"after": after}))
     return page, table(
         page["items"], "id", "kind", "dueAt", "attempt", "key",
         empty="No timers. A job with a delay, or one that is tried again later, is here.",
@@ -44,6 +48,6 @@ async def list_(desk: Desk) -> Shown:
 
 @asks(cron, "run")
 async def run(desk: Desk, name: Annotated[str, typer.Argument(metavar="NAME")]) -> Shown:
-    """Run a cron entry now, beside its times."""
-    done = await desk.ask("POST", f"/api/cron/{segment(name)}/run")
+    """Run a cron entry now, in addition to its scheduled times."""
+    done = await desk.ask("POST", f"/api/cron/{segment(name, slashes=True)}/run")
     return done, lines(f"{done['id']}  {done['name']} was enqueued.")

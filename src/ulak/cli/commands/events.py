@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from ulak.cli.command import Desk, Shown, asks, lines
+from ulak.cli.table import local
 
 PAUSE_SECONDS = 1.0
 
@@ -41,4 +42,4 @@ def _print(found: list[dict[str, Any]]) -> None:
 def _line(event: dict[str, Any]) -> str:
     data = "" if event["data"] is None else msgspec.json.encode(event["data"]).decode()
     about = f"{event['job'] or '-'}  {event['kind']}  {data}".rstrip()
-    return f"{event['seq']:>8}  {event['at']}  {event['name']:<12}  {about}"
+    return f"{event['seq']:>8}  {local(event['at'])}  {event['name']:<12}  {about}"

@@ -59,6 +59,7 @@ async def set_(
 
 
 async def _change(desk: Desk, kind: str, change: dict[str, Any]) -> Shown:
-    state = await desk.ask("PATCH", f"/api/kinds/{segment(kind)}", body=change)
+    state = await desk.ask("PATCH", f"/api/kinds/{segment(kind, slashes=True)}", body=change)
     most = "as many as its handler declares" if state["concurrency"] is None else f"at most {state['concurrency']}"
-    return state, lines(f"{kind} is paused." if state["paused"] else f"{kind} runs, {most} at once in each process.")
+    now = "is paused; resumed, it runs" if state["paused"] else "runs"
+    return state, lines(f"{kind} {now} {most} at once in each process.")

@@ -142,7 +142,7 @@ async def inbox(
     limit: Annotated[int, typer.Option(help="Most rows.")] = 50,
 ) -> Shown:
     """A recipient's in-app notifications, newest first."""
-    place = f"/api/inbox/{segment(recipient)}"
+    place = f"/api/inbox/{segment(recipient, slashes=True)}"
     page = await desk.ask("GET", place, {"unread": unread, "limit": limit})
     if mark_read:
         await desk.ask("POST", f"{place}/read")

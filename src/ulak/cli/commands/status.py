@@ -14,7 +14,7 @@ import typer
 from ulak.cli import logs
 from ulak.cli.command import AsJson, Desk
 from ulak.cli.option import Assignments, ConfigFile, load_settings
-from ulak.cli.running_server import HeldByWorker, file_of
+from ulak.cli.running_server import HeldByWorker, elsewhere, file_of
 from ulak.cli.table import local
 from ulak.cli.verdict import MAX_DEAD, STATES, Observed, judge, pools_nearly_full, screen
 from ulak.clock import to_millis
@@ -38,6 +38,8 @@ def status(as_json: AsJson = False, config: ConfigFile = None, assignments: Assi
         typer.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
     else:
         typer.echo("\n".join(screen(facts, verdict)))
+        if not facts.is_running and (hint := elsewhere(settings.store)):
+            typer.echo(hint.strip(), err=True)
     raise typer.Exit(verdict.exit_code)
 
 
@@ -81,6 +83,7 @@ async def _ask(desk: Desk) -> Observed:
         breakers=tuple(f"{one['destination']} is {one['state']}" for one in overview["breakers"]),
         pools=pools_nearly_full(overview["pools"]),
         rooms=overview["rooms"],
+        simulated=tuple(overview["simulated"]),
         workers=tuple(map(_worker, workers)),
     )
 
@@ -103,7 +106,7 @@ def _worker(one: dict[str, Any]) -> str:
 
 
 async def _look_into(database: Path, place: str, worker: str) -> Observed:
-    """A worker without HTTP has the file: it is read beside that, and never written."""
+    """A worker without HTTP has the file open: read it, and never write to it."""
     from ulak.stores.sqlite.glance import glance
 
     sample, letters, held = await glance(database, MAX_DEAD + 1)

@@ -16,10 +16,13 @@ from ulak.compute.engine.work import Options
 from ulak.compute.pool.cpus import usable_cpus
 from ulak.compute.pool.dispatcher import Dispatcher
 from ulak.compute.worker.parcel import Packer
-from ulak.errors import Unavailable
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# Set when the main thread is over, before any atexit function runs: from then on the stdlib's executors take no work.
+_leaving = threading.Event()
+threading._register_atexit(_leaving.set)  # type: ignore[attr-defined]  # noqa: SLF001 - as concurrent.futures does
 
 
 class Executor(concurrent.futures.Executor):
@@ -60,12 +63,14 @@ class Executor(concurrent.futures.Executor):
         self._engine = Engine(options, backend=Dispatcher(options, opening))
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        self._check_open()
+        return self._engine.accept(self._defaults, fn, args, kwargs)
+
+    def _check_open(self) -> None:
         if self._is_shut_down:
             raise RuntimeError("cannot schedule new futures after shutdown")
-        try:
-            return self._engine.accept(self._defaults, fn, args, kwargs)
-        except Unavailable as error:  # the interpreter is leaving, and has closed the engine
-            raise RuntimeError("cannot schedule new futures after interpreter shutdown") from error
+        if _leaving.is_set():
+            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
 
     def map(
         self,
@@ -83,8 +88,7 @@ class Executor(concurrent.futures.Executor):
         return self._map_chunks(fn, Columns(iterables), timeout, chunksize)
 
     def _map_chunks(self, fn: Callable[..., Any], calls: Columns, timeout: float | None, size: int) -> Iterator[Any]:
-        if self._is_shut_down:
-            raise RuntimeError("cannot schedule new futures after shutdown")
+        self._check_open()
         chunks: list[Future] = []
         while chunk := calls.take(size):
             chunks.append(self._engine.accept_chunk(self._defaults, fn, chunk))

@@ -29,7 +29,7 @@ def of_pool(queues: Queues, fleet: Fleet) -> dict[str, dict[str, Any]]:
             "wait_seconds": queues.wait_seconds,
             "run_seconds": queues.run_seconds,
         },
-        "thread_pool": {"active_count": sum(len(worker.marks.running()) for worker in workers if worker.threads)},
+        "thread_pool": {"active_count": sum(worker.active_count for worker in workers if worker.threads)},
         "workers": {worker.name: _of_worker(worker) for worker in workers},
     }
 
@@ -38,7 +38,7 @@ def _of_worker(worker: WorkerHandle) -> dict[str, Any]:
     return {
         "pid": worker.pid,
         "status": worker.status,
-        "active_count": len(worker.marks.running()),
+        "active_count": worker.active_count,
         "in_flight": worker.load,
         "total_done": worker.done,
         "pace_seconds": worker.pace,
@@ -46,11 +46,17 @@ def _of_worker(worker: WorkerHandle) -> dict[str, Any]:
     }
 
 
-def status_of(queues: Queues, fleet: Fleet) -> dict[str, str]:
+def status_of(queues: Queues, fleet: Fleet, *, over: bool) -> dict[str, str]:
     free = all(queues.has_free(kind) for kind in queues.by_type)
     return {
         "input_queue": "closed" if queues.closing else "accepting" if free else "full",
-        "process_pool": "closing" if fleet.closing else "paused" if fleet.paused else "running",
+        "process_pool": _of_fleet(fleet, over=over),
         "thread_pool": "busy" if any(worker.threads and worker.inflight for worker in fleet.workers()) else "idle",
         **{worker.name: worker.status for worker in fleet.workers()},
     }
+
+
+def _of_fleet(fleet: Fleet, *, over: bool) -> str:
+    if fleet.closing:
+        return "closed" if over else "closing"
+    return "paused" if fleet.paused else "running"

@@ -100,7 +100,7 @@ class Dispatcher:
 
     def status(self) -> dict[str, str]:
         with self.lock:
-            return metrics.status_of(self.queues, self.fleet)
+            return metrics.status_of(self.queues, self.fleet, over=self._over)
 
     def drop(self) -> None:
         with self.lock:

@@ -84,8 +84,8 @@ class Supervisor:
         work.worker = None
         self._queues.total_crashed += 1
         if work.attempts > work.options.max_retries:
-            text = f"{work.name} ended its worker {work.attempts} times; last, {worker.name} {cause}"
-            outcome = Outcome(TaskStatus.CRASHED, b"", Crashed(text), None, work.attempts, worker.name)
+            error = Crashed.after(work.name, work.attempts, f"{worker.name} {cause}")
+            outcome = Outcome(TaskStatus.CRASHED, b"", error, None, work.attempts, worker.name)
             self._queues.finish(work, outcome, finished)
         else:
             self._queues.total_retried += 1

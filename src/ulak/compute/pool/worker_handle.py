@@ -73,9 +73,16 @@ class WorkerHandle:
         return len(self.inflight)
 
     @property
+    def active_count(self) -> int:
+        """Tasks that run in it now. The mark of one that is over stays for a moment, and counts no more."""
+        return sum(number in self.inflight or number in self.pulled for number in self.marks.running())
+
+    @property
     def free(self) -> int:
-        if self.retiring or self.alone or self._unsent or self.stopped_at is not None:
-            return 0
+        if self.retiring or self.alone or self._unsent or self.pulled or self.stopped_at is not None:
+            return (
+                0  # with a number pulled: it may have to be ended yet, and what it got meanwhile would come back late
+            )
         return min(self.limit - len(self.inflight), self._quota - self.given)
 
     @property

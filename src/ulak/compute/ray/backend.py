@@ -134,7 +134,7 @@ class RayBackend:
         free = all(self._has_free(queue) for queue in self._queues.values())
         return {
             "input_queue": "closed" if self._closing else "accepting" if free else "full",
-            "process_pool": "closing" if self._closing else "running",
+            "process_pool": "closed" if self._over else "closing" if self._closing else "running",
             "thread_pool": "busy" if self._free(TaskType.IO_BOUND) < self._options.io_workers else "idle",
             "ray": "busy" if self._batches else "idle",
         }
@@ -269,8 +269,8 @@ class RayBackend:
             work.attempts += alone
             self._counted["crashed"] += alone
             if work.attempts > work.options.max_retries:
-                text = f"{work.name} ended its worker {work.attempts} times; last on Ray: {cause}"
-                self._end(work, Outcome(TaskStatus.CRASHED, b"", Crashed(text), None, work.attempts, "ray"), finished)
+                error = Crashed.after(work.name, work.attempts, f"on Ray: {cause}")
+                self._end(work, Outcome(TaskStatus.CRASHED, b"", error, None, work.attempts, "ray"), finished)
             else:
                 work.suspect, work.state = True, ASIDE
                 self._queues[work.options.task_type].suspects.append(work)

@@ -4,10 +4,12 @@ const numbers = new Intl.NumberFormat(language, { maximumFractionDigits: 2 });
 const $ = (selector, from = document) => from.querySelector(selector);
 const offline = $("#offline");
 const clock = $("#clock");
+const live = $("#live");
 const toasts = $("#toasts");
 const zone = clock.dataset.zone;
 const REFRESH_MILLIS = 4000;
 const RETRY_SECONDS = 5;
+const SILENCE_MILLIS = 10_000; // frames come once a second
 let behind = 0; // how much the server's clock is ahead of ours, in milliseconds
 let lostAt = null;
 let retry = 0;
@@ -85,51 +87,67 @@ function show(frame) {
   if ($("#p-done") && frame.history.length) drawFlow(frame.history);
 }
 
-// Once a second: the clock, deadlines by the server's time, and how long ago the connection was lost.
+// Once a second: the clock, deadlines by the server's time, and how old the picture is while the connection is lost.
+const minutes = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 function tick() {
   if (lostAt === null) clock.textContent = timeOf(now());
   for (const element of document.querySelectorAll("[data-until]")) {
-    const seconds = Math.max(Math.floor((new Date(element.dataset.until) - now()) / 1000), 0);
-    element.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+    element.textContent = minutes(Math.max(Math.floor((new Date(element.dataset.until) - now()) / 1000), 0));
   }
   for (const element of document.querySelectorAll("[data-share]")) {
     const share = Math.min(Math.max((new Date(element.dataset.share) - now()) / 10 / element.dataset.whole, 0), 100);
     if (element.tagName === "rect") element.setAttribute("width", `${share}%`);
     else element.setAttribute("stroke-dasharray", `${share} 100`);
   }
-  if (lostAt !== null) {
-    $(".wait", offline).textContent = String(retry);
-    if (retry-- <= 0) follow(true);
-  }
+  if (stream && Date.now() - heardAt > SILENCE_MILLIS) broken();
+  else if (!stream && retry-- <= 0) follow();
+  if (lostAt !== null) tellAge();
 }
 setInterval(tick, 1000);
 
 // One stream per visible tab: a hidden tab gives its connection back.
 let stream = null;
-function lost() {
+let heardAt = 0;
+function tellAge() {
+  $(".age", offline).textContent = minutes(Math.round((now() - lostAt) / 1000));
+  $(".wait", offline).textContent = String(Math.max(retry, 0));
+}
+async function broken() {
   rest();
   retry = RETRY_SECONDS;
+  const answer = await fetched();
+  if (answer?.ok) found(); // the server is there: the stream was cut, or this key may not follow it
+  else lost();
+}
+function lost() {
   if (lostAt !== null) return;
   lostAt = now();
-  $("time", offline).textContent = timeOf(lostAt);
-  $(".wait", offline).textContent = String(retry);
   offline.hidden = false;
+  $("time", offline).textContent = timeOf(lostAt);
+  live.textContent = live.dataset.lost;
+  live.parentElement.classList.add("lost");
+  tellAge();
 }
 function found() {
   if (lostAt === null) return;
   lostAt = null;
   offline.hidden = true;
+  live.textContent = live.dataset.live;
+  live.parentElement.classList.remove("lost");
   refresh();
 }
 function follow(again = false) {
   if (again) rest();
   if (stream || document.hidden) return;
+  retry = RETRY_SECONDS;
+  heardAt = Date.now();
   stream = new EventSource("/api/overview/stream");
   stream.addEventListener("overview", (event) => {
+    heardAt = Date.now();
     found();
     show(JSON.parse(event.data));
   });
-  stream.onerror = lost;
+  stream.onerror = broken;
 }
 function rest() {
   stream?.close();
@@ -171,10 +189,14 @@ function renew(old, fresh) {
   }
   if (old.innerHTML !== fresh.innerHTML) old.replaceChildren(...fresh.childNodes);
 }
+async function fetched() {
+  const answer = await fetch(location.href, { headers: { accept: "text/html" }, signal: AbortSignal.timeout(SILENCE_MILLIS) }).catch(() => null);
+  if (answer?.redirected && answer.url.includes("/login")) location.assign(answer.url); // the session has ended
+  return answer;
+}
 async function refresh() {
   if (document.hidden || lostAt !== null || $("dialog[open]")) return;
-  const answer = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
-  if (answer?.redirected && answer.url.includes("/login")) location.assign(answer.url);
+  const answer = await fetched();
   if (!answer?.ok || $("dialog[open]")) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const parts = (root) => root.querySelectorAll("#main section[id], #main .head");
@@ -213,9 +235,9 @@ async function entry(field, place) {
 }
 async function confirmed(button, body, number) {
   const dialog = $("#confirm");
-  const { title, follows, out, entries } = button.dataset;
+  const { title, one, follows, out, entries } = button.dataset;
   const put = (text) => text.replace("{n}", numbers.format(number ?? 1));
-  $("h2", dialog).textContent = put(title);
+  $("h2", dialog).textContent = put(number === 1 && one ? one : title);
   $("p", dialog).textContent = put(follows);
   const place = $(".entries", dialog);
   place.replaceChildren();

@@ -178,7 +178,7 @@ PAGES = (
                     Column("Time", "at", "clock"),
                     Column("Step", "step_order", "number"),
                     Column("Decision", "decision", "state"),
-                    Column("Why", "why"),
+                    Column("Why", lambda one, found: found.say.told(one["why"])),
                 ),
                 Empty("Nothing was decided yet."),
                 items="decisions",

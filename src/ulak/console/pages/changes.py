@@ -5,21 +5,19 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
-from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
 from ulak.console.diff import marked
+from ulak.console.feed import FEED_PAGE, SIGNS, stamp
+from ulak.console.menu import STATUS, held_snapshots
 from ulak.console.page import Action, Column, ConsolePage, DialogField, Drawing, Empty, Found, Table
-from ulak.console.pages.overview import STATUS, held_snapshots
 
 SYNC = "/api/changes/{registry}/syncs/{id}"
 SYNCS = "/api/changes/{registry}/syncs?limit=24"
 PREVIEW = f"{SYNC}/preview"
-ISTANBUL = ZoneInfo("Europe/Istanbul")
 GUARDS = {"modified": "Modified", "removed": "Removed", "aliases": "Aliases lost", "count": "Size of the list"}
 SHOWN = 20  # differences on the page
-SIGNS = {"added": "+", "modified": "~", "removed": "−"}
 
 
 def _registries(document: Any, _: Found) -> list[dict[str, Any]]:
@@ -64,13 +62,8 @@ def _numbers(sync: dict[str, Any], found: Found) -> str:
     )
 
 
-def _stamp(text: str | None) -> datetime | None:
-    """A feed writes its times without a zone; they are of Istanbul."""
-    return datetime.fromisoformat(text).replace(tzinfo=ISTANBUL) if text else None
-
-
 def _published(sync: dict[str, Any], _: Found) -> datetime | None:
-    return _stamp(max((feed.get("until") or "" for feed in (sync.get("feeds") or {}).values()), default=None))
+    return stamp(max((feed.get("until") or "" for feed in (sync.get("feeds") or {}).values()), default=None))
 
 
 def _verdict(found: Found) -> str:
@@ -93,10 +86,14 @@ def _sync_verdict(found: Found) -> Markup:
     sync, say = found.of(SYNC), found.say
     if found.of(PREVIEW) is None or not found.of(PREVIEW)["held"]:
         return Markup.escape(
-            say("{verdict}: {numbers}.", verdict=say(sync["verdict"] or sync["status"]), numbers=_numbers(sync, found))
+            say(
+                "{verdict}: {numbers}.",
+                verdict=say.sentence(sync["verdict"] or sync["status"]),
+                numbers=_numbers(sync, found),
+            )
         )
     return Markup("{}. <b>{}</b>").format(
-        sync.get("error") or "", say("Nothing of it is published; readers still get the list before.")
+        say.told(sync.get("error") or ""), say("Nothing of it is published; readers still get the list before.")
     )
 
 
@@ -193,7 +190,7 @@ SYNC_COLUMNS = (
     Column("What changed", _numbers),
     Column("Published", _published, "time"),
     Column("Took", "seconds", "seconds"),
-    Column("Trouble", "error"),
+    Column("Trouble", lambda one, found: found.say.told(one["error"] or "")),
 )
 SYNC_NOW = Action("Sync now", "POST", "/api/changes/{name}/sync", title="Sync {name} now?",
                   follows="The list is read again; guards judge it before anything is published.", go=True)  # fmt: skip
@@ -210,7 +207,7 @@ PAGES = (
                     Column("Last sync", "lastSync.verdict", "state"),
                     Column("Records", "count", "number"),
                     Column("Feeds", "feeds"),
-                    Column("Trouble", "lastSync.error"),
+                    Column("Trouble", lambda one, found: found.say.told(one["lastSync"].get("error") or "")),
                 ),
                 Empty("No registry is configured.", "ulak config show changes"),
                 items=_registries,
@@ -221,7 +218,7 @@ PAGES = (
                 "Syncs",
                 _syncs_source,
                 SYNC_COLUMNS,
-                Empty("No sync yet.", "ulak changes sync gib"),
+                Empty("No sync yet.", lambda found: f"ulak changes sync {_chosen_registry(found)}"),
                 items=_syncs,
                 key="syncId",
             ),
@@ -229,10 +226,10 @@ PAGES = (
                 "Feeds",
                 STATUS,
                 (
-                    Column("Feed", "name"),
+                    Column("Feed", "name", "text", "feeds/{}"),
                     Column("Registry", "registry"),
                     Column("Records", "count", "number"),
-                    Column("Published until", lambda one, _: _stamp(one["until"]), "time"),
+                    Column("Published until", lambda one, _: stamp(one["until"]), "time"),
                     Column("Cursor", "cursor", "code"),
                     Column("State hash", lambda one, _: f"{one['stateHash'][:12]}…", "code"),
                 ),
@@ -283,4 +280,5 @@ PAGES = (
             ),
         ),
     ),
+    FEED_PAGE,
 )

@@ -68,7 +68,7 @@ def deadline(task: dict[str, Any], found: Found) -> dict[str, Any] | None:
     }
 
 
-ANSWERS = {"offered": "asked", "rejected": "refused", "expired": "silent", "withdrawn": "withdrawn"}
+ANSWERS = {"offered": "asked", "rejected": "declined", "expired": "silent", "withdrawn": "withdrawn"}
 
 
 def _answers(task: dict[str, Any], found: Found) -> dict[str, str]:
@@ -141,11 +141,11 @@ def _verdict(found: Found) -> str:
     if not tasks and not helpers:
         return say("Nobody asks for help, and nobody offers any.")
     open_ = [line for one in tasks if (line := deadline(one, found))]
-    first = min((line["left"] for line in open_), default=None)
+    first = min(open_, key=lambda line: str(line["at"]), default=None)
     idle = sum(one["status"] == "IDLE" for one in helpers)
     text = say("Offers that are open: {n}.", n=len(open_))
     if first is not None:
-        text += " " + say("Next deadline in {time}.", time=first)
+        text += " " + say("Next deadline in {time}.", time=first["left"])
     text += " " + say("Helpers: {n}, of whom idle: {m}.", n=len(helpers), m=idle)
     overdue = (found.of(FAIRNESS) or {}).get("overdueSeconds") or 0
     if overdue:
@@ -230,7 +230,7 @@ PAGES = (
                     Column("Time", "at", "clock"),
                     Column("Word", "what", "state"),
                     Column("Helper", lambda step, found: names(found).get(step["helperId"], step["helperId"])),
-                    Column("Reason", "reason"),
+                    Column("Reason", lambda step, found: found.say.told(step["reason"] or "")),
                 ),
                 Empty("Nothing happened yet."),
                 items="timeline",

@@ -54,7 +54,7 @@ def _events_source(found: Found) -> str | None:
     return f"/api/events?limit={EVENTS_PER_PAGE}&after={first}"
 
 
-def _older_events(document: Any) -> int | None:
+def _older_events(document: Any, _: Found) -> int | None:
     """Where the page before this one begins."""
     first = document["events"][0]["seq"] if document["events"] else 0
     return max(first - 1 - EVENTS_PER_PAGE, 0) if first > document["oldest"] else None
@@ -64,9 +64,9 @@ def _data(event: dict[str, Any], found: Found) -> Any:
     """A bare number is the attempt; of a job that waits, attempt, due time and reason stand together."""
     match event["data"]:
         case int(attempt):
-            return found.say("attempt {n}", n=attempt)
+            return found.say("attempt {n}", n=attempt) if attempt else None
         case [int(attempt), int(due), str(reason)]:
-            return {"code": found.say("attempt {n}", n=attempt), "reason": reason, "until": due}
+            return {"reason": f"{found.say('attempt {n}', n=attempt)}; {found.say.told(reason)}", "until": due}
         case data:
             return data
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from markupsafe import Markup
 
@@ -77,6 +78,7 @@ JOBS = Table(
         ("acceptedAfter", "Accepted from"),
         ("acceptedBefore", "Accepted until"),
     ),
+    moments=("acceptedAfter", "acceptedBefore"),
     following="before",
     after="before",
     actions=(CANCEL,),
@@ -127,7 +129,7 @@ def _after(step: dict[str, Any], found: Found) -> str:
     first, at = instant(found.of(JOB)["timeline"][0]["at"]), instant(step["at"])
     assert first is not None
     assert at is not None
-    return f"+{(at - first).total_seconds():.3f}\N{NO-BREAK SPACE}s"
+    return found.say.offset((at - first).total_seconds())
 
 
 def _timeline(found: Found) -> Any:
@@ -139,6 +141,14 @@ def _progress(found: Found) -> Any:
     return progress if progress and progress["state"] != "none" else None
 
 
+def _cause(one: dict[str, Any], found: Found) -> Markup:
+    """A code, or without one the class, that leads to the letters of this kind which died of it."""
+    wanted = {name: one[name] for name in ("kind", "errorClass", "code") if one[name]}
+    return Markup('<a class="id" href="/console/dead?{}">{}</a>').format(
+        urlencode(wanted), one["code"] or found.say(one["errorClass"])
+    )
+
+
 def _dead_verdict(found: Found) -> str:
     causes = found.items("/api/dead/causes")
     number = sum(one["number"] for one in causes)
@@ -146,7 +156,7 @@ def _dead_verdict(found: Found) -> str:
         return found.say("No dead letter: everything that was accepted ended well, or still tries.")
     return found.say(
         "Dead letters: {n}. Causes: {m}. Most frequent: {cause}.",
-        n=number, m=len(causes), cause=causes[0]["code"] or causes[0]["errorClass"],
+        n=number, m=len(causes), cause=causes[0]["code"] or found.say(causes[0]["errorClass"]),
     )  # fmt: skip
 
 
@@ -164,7 +174,7 @@ PAGES = (
                     Column("Time", "at", "clock"),
                     Column("After", _after, "soft"),
                     Column("Word", "word", "state"),
-                    Column("Attempt", "attempt", "number"),
+                    Column("Attempt", lambda step, _: step["attempt"] or None, "number"),
                     Column("Detail", "detail", "told"),
                 ),
                 Empty("Nothing happened yet."),
@@ -178,7 +188,7 @@ PAGES = (
                 (
                     Column("Kind", "kind", "code"),
                     Column("Key", "key"),
-                    Column("Priority", "priority"),
+                    Column("Priority", lambda job, found: found.say(job["priority"].lower())),
                     Column("Accepted", "acceptedAt", "time"),
                     Column("Due", "dueAt", "time"),
                     Column("Expires", "expiresAt", "time"),
@@ -224,12 +234,7 @@ PAGES = (
                 "By cause",
                 "/api/dead/causes",
                 (
-                    Column(
-                        "Cause",
-                        lambda one, _: one["code"] or one["errorClass"],
-                        "code",
-                        "dead?kind={kind}&errorClass={errorClass}",
-                    ),
+                    Column("Cause", _cause),
                     Column("Kind", "kind", "code"),
                     Column("Class", lambda one, found: found.say(one["errorClass"])),
                     Column("Number", "number", "number"),
@@ -244,7 +249,7 @@ PAGES = (
                 (
                     Column("Job", "id", "id", "jobs/{}"),
                     Column("Kind", "kind", "code"),
-                    Column("Code", lambda one, _: one["code"] or one["errorClass"], "code"),
+                    Column("Code", lambda one, found: one["code"] or found.say(one["errorClass"]), "code"),
                     Column("Cause", "cause"),
                     Column("Attempts", "attempt", "number"),
                     Column("Died", "settledAt", "time"),

@@ -8,20 +8,13 @@ from markupsafe import Markup
 
 from ulak.console.charts import flow, spark
 from ulak.console.format import instant
+from ulak.console.menu import OVERVIEW, STATUS, held_snapshots
 from ulak.console.page import ConsolePage, Drawing, Found
 from ulak.console.promises import SLO, promises
+from ulak.console.timeline import took
 
-OVERVIEW, CAUSES, STATUS = "/api/overview", "/api/dead/causes?limit=3", "/api/v1/status"
-
-
-def held_snapshots(found: Found) -> list[tuple[str, dict[str, Any]]]:
-    """Registries whose last sync waits for a person."""
-    registries = (found.of(STATUS) or {}).get("registries", {})
-    return [
-        (name, one["lastSync"])
-        for name, one in registries.items()
-        if (one.get("lastSync") or {}).get("verdict") in {"quarantined", "withheld"}
-    ]
+CAUSES = "/api/dead/causes?limit=3"
+ROOMS = ("notify", "dispatch", "compute", "changes", "actions")
 
 
 def asks(found: Found) -> list[dict[str, Any]]:
@@ -54,13 +47,15 @@ def asks(found: Found) -> list[dict[str, Any]]:
             {
                 "hue": "held",
                 "text": say("{name}: a snapshot is held back", name=name),
-                "why": sync.get("error") or "",
+                "why": say.told(sync.get("error") or ""),
                 "href": f"/console/changes/{name}/{sync['syncId']}",
                 "do": say("Review snapshot"),
             }
         )
     if dead > 0:
-        causes = [f"{say.number(one['number'])} × {one['code'] or one['errorClass']}" for one in found.items(CAUSES)]
+        causes = [
+            f"{say.number(one['number'])} × {one['code'] or say(one['errorClass'])}" for one in found.items(CAUSES)
+        ]
         waiting.append(
             {
                 "hue": "dead",
@@ -85,14 +80,12 @@ def verdict(found: Found) -> Markup:
     ]
     waiting = len(asks(found))
     if waiting:
-        parts.append(Markup('<a href="#person">{}</a>').format(say("Things that need a person: {n}.", n=waiting)))
+        parts.append(Markup('<a href="#person">{}</a>').format(say("{n} things need a person.", n=waiting)))
     else:
         parts.append(Markup.escape(say("Nothing needs a person.")))
     if overview["breakers"]:
         parts.append(
-            Markup.escape(
-                say("Destinations that are dark and tried again by themselves: {n}.", n=len(overview["breakers"]))
-            )
+            Markup.escape(say("{n} destinations are dark and tried again by themselves.", n=len(overview["breakers"])))
         )
     full = [pool["kind"] for pool in full_pools(overview)]
     if full:
@@ -112,25 +105,33 @@ def _oldest(overview: dict[str, Any], found: Found) -> str:
     return found.say("the oldest waits {time}", time=found.say.seconds(seconds)) if seconds >= 1 else ""
 
 
+def _menu_order(room: tuple[str, Any]) -> tuple[int, str]:
+    """The rooms as the menu has them, then kinds of a user's own."""
+    name = room[0]
+    return (ROOMS.index(name) if name in ROOMS else len(ROOMS), name)
+
+
 def _rooms(found: Found) -> list[dict[str, Any]]:
     rooms = (found.of(OVERVIEW) or {}).get("rooms", {})
-    return [{"name": name, **room, "path": spark(room["spark"])} for name, room in sorted(rooms.items())]
+    return [
+        {"name": name, **room, "path": spark(room["spark"])} for name, room in sorted(rooms.items(), key=_menu_order)
+    ]
 
 
 def _tiles(found: Found) -> list[dict[str, Any]]:
     overview, say = found.of(OVERVIEW), found.say
     sparks, states = overview["sparks"], overview["states"]
     tiles = [
-        {"name": "accepted", "title": "Accepted", "field": "perSecond.accepted", "per": "/s", "href": "jobs",
+        {"name": "accepted", "title": "Accepted", "field": "perSecond.accepted", "per": say("/s"), "href": "jobs",
          "note": say("{n} so far", n=overview["totals"]["accepted"])},
-        {"name": "done", "title": "Done", "field": "perSecond.done", "per": "/s", "href": "jobs?status=done",
+        {"name": "done", "title": "Done", "field": "perSecond.done", "per": say("/s"), "href": "jobs?status=done",
          "note": say("{n} so far", n=overview["totals"]["done"])},
     ]  # fmt: skip
     notes = {
         "running": say("{n} are suspects, run apart", n=states["suspect"]) if states["suspect"] else "",
-        "behind": say("their keys have no free slot") if states["behind"] else "",
-        "deferred": say("they wait for a time") if states["deferred"] else "",
-        "ready": _oldest(overview, found) or (say("a worker takes them next") if states["ready"] else ""),
+        "behind": say("no free slot for their key") if states["behind"] else "",
+        "deferred": say("each until its time") if states["deferred"] else "",
+        "ready": _oldest(overview, found) or (say("next for a worker") if states["ready"] else ""),
     }
     tiles += [
         {"name": name, "title": title, "field": f"states.{name}", "per": "", "href": f"jobs?status={name}",
@@ -155,7 +156,7 @@ def _all(found: Found) -> dict[str, Any] | None:
         "flow": flow(overview["history"], found.now, found.zone),
         "rooms": _rooms(found),
         "promises": promises(found),
-        "jobs": found.items("/api/jobs?limit=8", "jobs"),
+        "jobs": [{**job, "took": took(job)} for job in found.items("/api/jobs?limit=8", "jobs")],
     }
 
 
