@@ -33,7 +33,7 @@ NEIGHBOURS: dict[str, tuple[float, float]] = {
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    seconds = bench.scaled(8.0, 2.0)
+    seconds = bench.scaled(6.0, 2.0)
     for name, place in (("SQLite", in_file), ("PostgreSQL", partial(in_database, bench.server))):
         for neighbour, kind in NEIGHBOURS.items():
             sides = {"beside": partial(place, p95, kind, seconds), "alone": partial(place, p95, (0.0, 0.0), seconds)}

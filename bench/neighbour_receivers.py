@@ -6,8 +6,13 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from multiprocessing.connection import Connection
+
+import uvloop
+
+from bench.child import CONTEXT
 
 
 class Receivers:
@@ -45,6 +50,29 @@ class Receivers:
         first = self._attempts[document["id"]] == 1
         fails = first and self._failing and len(self._attempts) % round(1 / self._failing) == 0
         return b"503 Service Unavailable" if fails else b"200 OK"
+
+
+@contextmanager
+def elsewhere(number: int, failing: float, seconds: float) -> Iterator[list[str]]:
+    """The URLs of receivers in a process of their own: the work of a neighbour's server is not ours."""
+    ours, theirs = CONTEXT.Pipe()
+    process = CONTEXT.Process(target=_listen, args=(theirs, number, failing, seconds))
+    process.start()
+    theirs.close()
+    try:
+        yield ours.recv()
+    finally:
+        process.kill()
+        process.join()
+
+
+def _listen(pipe: Connection, number: int, failing: float, seconds: float) -> None:
+    async def listen() -> None:
+        async with Receivers(number, failing, seconds).listening() as receivers:
+            pipe.send(receivers.urls)
+            await asyncio.Event().wait()
+
+    uvloop.run(listen())
 
 
 class _Receiver(asyncio.Protocol):
