@@ -38,7 +38,7 @@ app = FastAPI(title="Shop", lifespan=lifespan)
 
 @app.post("/orders", status_code=202)
 async def accept(order: Order) -> dict[str, str]:
-    """When this answers, the order is on disk. A repeated order is the same job."""
+    """When this answers, the order is on disk. Until it is shipped, a repeated order is the same job."""
     job = await ulak.enqueue("order.ship", order, unique_key=f"order-{order.number}")
     return {"job": str(job)}  # as text: JavaScript rounds numbers of so many digits
 

@@ -35,6 +35,8 @@ class Scripted:
     answers: list[Any] = field(default_factory=list)
     by_recipient: dict[str, Any] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
+    clock: Any = None
+    seconds: float = 0.0  # that each answer takes
     name: str = "scripted"
 
     def can_handle(self, notification_type: str) -> bool:
@@ -42,6 +44,8 @@ class Scripted:
 
     async def handle(self, message: Message) -> Receipt:
         self.messages.append(message)
+        if self.seconds:
+            self.clock.advance(self.seconds)
         answer = self.by_recipient.get(message.recipient)
         if answer is None and self.answers:
             answer = self.answers.pop(0)
@@ -61,8 +65,8 @@ class Scripted:
 
 
 @pytest.fixture
-def channel() -> Scripted:
-    return Scripted()
+def channel(clock) -> Scripted:
+    return Scripted(clock=clock)
 
 
 @pytest.fixture

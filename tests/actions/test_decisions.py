@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from datetime import UTC, datetime
 
@@ -12,11 +13,16 @@ from hypothesis import strategies as st
 from ulak.actions import decide
 from ulak.actions.brakes import Brake, Spent, over, segments_of
 from ulak.actions.decide import StepFailure, Wait
+from ulak.actions.jobs import StepBackoff
 from ulak.actions.model import ActionPlan, PlanStep, RunState, StepState, StepTarget
 from ulak.actions.plans.simulate import Around, StepWords, simulate
 from ulak.actions.quiet import parse_hours, quiet_until
 from ulak.clock import to_datetime, to_millis
 from ulak.errors import Invalid
+from ulak.spine.handler import Handler
+from ulak.spine.job import Job
+from ulak.spine.loops.classify import bounded
+from ulak.spine.outcome import Retry
 
 PUSH = PlanStep(1, "push", body="b")
 
@@ -165,7 +171,7 @@ def test_a_failed_step_lets_the_next_one_follow_unless_it_stops_the_plan():
         ([StepState.SENT, StepState.FAILED], RunState.DONE),
         ([StepState.FAILED, StepState.SKIPPED], RunState.FAILED),
         ([StepState.HELD], RunState.FAILED),
-        ([StepState.SKIPPED], RunState.DONE),
+        ([StepState.SKIPPED], RunState.FAILED),
         ([StepState.HANDED_OVER], RunState.DONE),
     ],
 )
@@ -195,8 +201,12 @@ def test_a_simulation_tells_delay_quiet_hours_and_sending_on_a_virtual_clock():
 def test_a_simulation_skips_and_fails_as_a_run_would():
     plan = _plan(PlanStep(1, "push", body="b", condition="x", on_failure="stop"), PlanStep(2, "audit"))
     assert [entry["decision"] for entry in _walk(plan, {}, condition=False)] == ["skip", "send"]
+    alone = _walk(_plan(plan.steps[0]), {}, condition=False)
+    assert alone[0]["why"] == "its condition is false: x"  # it has not stopped the plan
     failed = _walk(plan, {1: decide.resolve(PUSH, 0, [])})
-    assert [entry["decision"] for entry in failed] == ["fail", "fail"]
+    assert [entry["decision"] for entry in failed] == ["fail"]
+    assert failed[0]["why"].startswith("NO_RECIPIENT")
+    assert failed[0]["why"].endswith("step 1 failed and stops the plan")
 
 
 def test_a_template_that_lacks_a_variable_fails_in_a_simulation_too():
@@ -207,3 +217,9 @@ def test_a_template_that_lacks_a_variable_fails_in_a_simulation_too():
     entries = simulate(_plan(PUSH), 0, StepWords(lambda _: True, body), around)
     assert entries[0]["decision"] == "fail"
     assert "TEMPLATE_RENDER" in entries[0]["why"]
+
+
+def test_a_death_of_our_process_does_not_lengthen_the_backoff():
+    handler = Handler("actions.push", asyncio.sleep, max_attempts=100, backoff=StepBackoff())
+    paused = bounded(Retry(None, "busy"), handler, Job(1, "actions.push", {}, attempt=3, epoch=1, crashes=2))
+    assert 1.0 <= paused.after_seconds <= 1.1

@@ -6,6 +6,7 @@ import pytest
 
 from ulak import Invalid, NotFound, Refused
 from ulak.actions.directory.targets import problem_with
+from ulak.channels.channel import EndpointGone
 from ulak.testing import advance, drain
 
 PUSH = {"channel_type": "push"}
@@ -107,6 +108,17 @@ async def test_a_code_that_comes_back_proves_a_channel(make, world, channel):
     assert proven.verify_status == "verified"
 
 
+async def test_a_code_stands_in_no_job_that_somebody_could_look_at(make, world, channel):
+    async with make() as ulak:
+        await world(ulak).person(("push", "token-1"), verified=False)
+        await ulak.actions.directory.verify(1)
+        await drain(ulak)
+        code = channel.messages[0].metadata["code"]
+        (seen,) = [await ulak.jobs.get(one.id) for one in await ulak.jobs.list(kind="actions.verify")]
+    assert (len(code), code.isdigit()) == (6, True)
+    assert code not in str(seen.payload)
+
+
 async def test_five_wrong_codes_fail_the_channel(make, world, channel):
     async with make() as ulak:
         book, told = ulak.actions.directory, world(ulak)
@@ -181,8 +193,69 @@ async def test_a_person_who_is_forgotten_leaves_a_whole_ledger(make, world, chan
     assert "token-1" not in rows
 
 
+async def test_a_person_who_is_forgotten_is_gone_from_runs_that_went_on_to_somebody_else(make, world, channel):
+    channel.by_recipient["token-1"] = EndpointGone("gone", code="FCM_UNREGISTERED")
+    async with make() as ulak:
+        told = world(ulak)
+        plan = await told.ready({**PUSH, "body": "{{ name }}"})
+        await told.route(plan, await told.person(("push", "token-2")))
+        run = await told.run(plan, variables={"name": "Ada Lovelace"})
+        await ulak.actions.directory.forget(1)
+        rows = await ulak.store.read(_everything)
+    assert (run["state"], channel.recipients) == ("done", ["token-1", "token-2"])
+    assert "Lovelace" not in rows
+
+
 def _everything(tx) -> str:
     from ulak.spine.query import Queries
 
     sql = Queries("ulak.actions")
     return repr([tx.rows(sql.list_runs, before=1 << 62, n=100), tx.rows(sql.list_profiles, after=0, n=100)])
+
+
+async def test_a_profile_that_no_plan_reaches_any_more_is_named_though_it_has_another_channel(make, world, channel):
+    channel.by_recipient["token-1"] = EndpointGone("gone", code="FCM_UNREGISTERED")
+    async with make() as ulak:
+        told = world(ulak)
+        both = (("push", "token-1"), ("email", "ada@example.org"))
+        plan = await told.ready(PUSH, channels=both)
+        await told.run(plan)
+        pushed = await ulak.actions.directory.unreachable()
+        await told.route(plan, 1, channel_type="email")
+        by_mail = await ulak.actions.directory.unreachable()
+        own = await told.person(("push", "token-1"), device_id="D7")
+        await told.run(await told.plan(PUSH), device_id="D7")
+        by_device = await ulak.actions.directory.unreachable()
+    assert (pushed, by_mail, by_device) == ([(1, "Ada")], [], [(own, "Ada")])
+
+
+async def test_a_code_to_an_address_that_is_gone_fails_the_channel(make, world, channel):
+    channel.by_recipient["token-1"] = EndpointGone("gone", code="FCM_UNREGISTERED")
+    async with make() as ulak:
+        await world(ulak).person(("push", "token-1"), verified=False)
+        await ulak.actions.directory.verify(1)
+        await drain(ulak)
+        (found,) = await ulak.actions.directory.channels()
+    assert (found.verify_status, len(channel.messages)) == ("failed", 1)
+
+
+async def test_a_forgotten_person_is_gone_from_a_letter_that_was_mended(make, world):
+    async with make() as ulak:
+        told = world(ulak)
+        await told.run(await told.ready({**PUSH, "body": "{{ missing }}"}))
+        (letter,) = await ulak.actions.dead_letters()
+        await ulak.actions.mend(int(letter.id), {"variables": {"other": "Lovelace"}, "body": "for Lovelace {{ x }}"})
+        await ulak.actions.directory.forget(1)
+        kept = await ulak.jobs.get(int(letter.id))
+        letters = await ulak.actions.dead_letters()
+    assert "Lovelace" not in str(kept.payload)
+    assert [one.id for one in letters] == [letter.id]
+
+
+async def test_headers_that_no_webhook_may_have_are_refused_with_the_channel(make, world):
+    async with make() as ulak:
+        await world(ulak).person()
+        asked = {"profile_id": 1, "channel_type": "webhook", "target": "https://example.org/hook"}
+        bad = {**asked, "target_meta": {"headers": {"webhook-id": "mine"}}}
+        assert await _fields(ulak.actions.directory.create_channel(bad)) == {"target_meta"}
+        await ulak.actions.directory.create_channel({**asked, "target_meta": {"headers": {"X-Key": "k"}}})

@@ -118,3 +118,9 @@ def test_a_plan_that_is_exported_is_imported_as_the_same(name, critical, steps):
     ((identifier, again),) = plans.from_yaml(plans.to_yaml([plan]), TEXTS)
     assert identifier == 21
     assert ActionPlan(21, 1, again.name, again.critical, plans.to_steps(again)) == plan
+
+
+def test_a_plan_without_steps_is_told_that_items_are_missing():
+    with pytest.raises(Invalid) as caught:
+        plans.parse_plan({**PLAN, "steps": []}, TEXTS)
+    assert caught.value.fields == [("steps", "must be a list of at least 1 items")]

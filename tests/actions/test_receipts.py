@@ -98,3 +98,43 @@ async def test_receipts_of_nobodys_messages_are_nothing(make, monkeypatch):
     monkeypatch.setattr(service, "RECEIPT_LOOKS", 0)
     async with make() as ulak:
         assert await ulak.actions.take_receipts([receipt("delivered", "fcm:unknown")]) == 0
+
+
+async def test_the_event_of_a_step_that_waited_for_its_receipt_has_the_attempts_time(make, world, channel, clock):
+    channel.answers = [Transient("busy", code="FCM_HTTP_503")]
+    channel.seconds = 0.042
+    async with make() as ulak:
+        told = world(ulak)
+        plan = await told.ready(PUSH, channels=[("push", "a")])
+        await told.run(plan)
+        await advance(ulak, 2)
+        await ulak.actions.take_receipts([receipt("delivered", "fcm:2")])
+        await told.run(plan)
+        await advance(ulak, 60)
+        executed = await told.topics("cinga.action.executed")
+    assert [event["data"]["delivery_status"] for event in executed] == ["delivered", "sent"]
+    assert [event["meta"]["process_ms"] for event in executed] == [42, 42]
+
+
+async def test_a_failed_step_whose_last_channel_told_of_no_delivery_keeps_its_numbers(make, world, channel):
+    channel.answers = [Transient("busy", code="FCM_HTTP_503")]
+    channel.seconds = 0.042
+    async with make() as ulak:
+        told = world(ulak)
+        await told.run(await told.ready(PUSH, channels=[("push", "a")]))
+        await advance(ulak, 2)
+        await ulak.actions.take_receipts([receipt("failed", "fcm:2", code="FCM_UNDELIVERED")])
+        await drain(ulak)
+        (failed,), (letter,) = await told.topics("cinga.action.failed"), await ulak.actions.dead_letters()
+    assert (letter.retry_count, failed["meta"]["process_ms"]) == (1, 42)
+
+
+async def test_an_undelivered_receipt_that_comes_again_is_told_once(make, world):
+    async with make(actions={"receipt_events": True}) as ulak:
+        told = world(ulak)
+        await told.run(await told.ready(PUSH, channels=[("push", "a")]))
+        for _ in range(2):
+            await ulak.actions.take_receipts([receipt("failed", code="FCM_UNDELIVERED")])
+        await drain(ulak)
+        updates = await told.topics("cinga.action.receipts")
+    assert [one["data"]["delivery_status"] for one in updates] == ["failed"]

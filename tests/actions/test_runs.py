@@ -117,6 +117,20 @@ async def test_a_final_failure_moves_on_to_the_next_channel_with_its_own_retries
     assert any("step 1: retry" in line for line in lines)
 
 
+async def test_a_provider_that_fails_opens_its_breaker_also_when_its_steps_go_on_elsewhere(make, world, channel):
+    dark, sound = "https://dark.example.org/x", "https://sound.example.org/x"
+    channel.by_recipient = {dark: Transient("down", code="WEBHOOK_HTTP_503")}
+    async with make() as ulak:
+        told = world(ulak)
+        hooks = [("webhook", dark), ("webhook", sound)]
+        plan = await told.ready({"channel_type": "webhook", "retries": 0}, channels=hooks)
+        for _ in range(10):
+            assert (await told.run(plan))["state"] == "done"
+        breakers = {breaker.destination: breaker.state for breaker in ulak.loops.breakers.all()}
+    assert breakers == {"https://dark.example.org": "open"}
+    assert channel.recipients == [dark, sound] * 10
+
+
 async def test_what_is_gone_is_not_tried_again_by_later_runs(make, world, channel):
     channel.by_recipient["token-1"] = EndpointGone("gone", code="FCM_UNREGISTERED")
     async with make() as ulak:
@@ -130,6 +144,22 @@ async def test_what_is_gone_is_not_tried_again_by_later_runs(make, world, channe
     assert second["steps"][0]["error_code"] == "NO_VERIFIED_CHANNEL"
     assert len(channel.messages) == 1
     assert unreachable == [(1, "Ada")]
+
+
+async def test_after_its_days_an_evaluation_is_a_new_one(make, world, channel):
+    async with make() as ulak:
+        told = world(ulak)
+        plan, other = await told.ready(PUSH), await told.plan(AUDIT)
+        first = await ulak.actions.request(plan, "e")
+        await drain(ulak)
+        await advance(ulak, 29.9 * 86_400)
+        again = await ulak.actions.request(plan, "e")
+        await advance(ulak, 0.2 * 86_400)
+        fresh = await ulak.actions.request(other, "e")
+        await drain(ulak)
+    assert first == again
+    assert fresh != first
+    assert len(channel.messages) == 1
 
 
 async def test_a_provider_that_asks_for_time_gets_it(make, world, channel):
@@ -192,6 +222,18 @@ async def test_a_false_condition_skips_its_step(make, world, channel):
         low = await told.run(plan, variables={"level": 1, "site": "A"})
         high = await told.run(plan, variables={"level": 4, "site": "A"})
     assert (states(low), states(high)) == (["skipped", "sent"], ["sent", "sent"])
+
+
+async def test_a_run_whose_steps_were_all_skipped_has_failed_and_costs_no_service_level(make, world, channel):
+    async with make() as ulak:
+        told = world(ulak)
+        run = await told.run(await told.ready({**PUSH, "condition": "level > 3"}), variables={"level": 1})
+        explained = await ulak.actions.explain(run["run_id"])
+        levels = await ulak.actions.service_levels()
+        letters = await ulak.actions.dead_letters()
+    assert (run["state"], states(run), letters) == ("failed", ["skipped"], [])
+    assert explained[-1]["line"] == "run: end: the run is failed: every step was skipped"
+    assert levels["success_rate"] == {"value": 1.0, "target": 0.99, "budget_left": 1.0}
 
 
 async def test_a_delay_counts_from_the_end_of_the_step_before(make, world, channel):
@@ -278,6 +320,18 @@ async def test_the_bound_of_unfinished_runs_refuses_and_opens_again(make, world,
             await told.ask(plan)
         await advance(ulak, 61)
         await told.ask(plan)
+
+
+async def test_a_repeat_is_the_first_run_at_the_bound_too(make, world):
+    async with make(actions={"capacity": 1}) as ulak:
+        told = world(ulak)
+        plan, other = await told.plan({**AUDIT, "delay_seconds": 60}), await told.plan(AUDIT)
+        first = await ulak.actions.request(plan, "e")
+        with pytest.raises(Refused):
+            await ulak.actions.request(plan, "f")
+        assert await ulak.actions.request(plan, "e") == first
+        with pytest.raises(Conflict):
+            await ulak.actions.request(other, "e")
 
 
 async def test_a_batch_is_judged_one_by_one(make, world):

@@ -116,7 +116,7 @@ async def test_pruning_that_overtakes_a_slow_reader_is_noticed():
             await served.enqueue()
         assert (await served.ulak.store.read(read_on, 0, 10))[0] is None
         await prune_all_but_the_newest(served.ulak)
-        reset, events = await served.ulak.store.read(read_on, 0, 10)
+        reset, events, _ = await served.ulak.store.read(read_on, 0, 10)
         assert (reset.reason, reset.resume, [event.seq for event in events]) == ("pruned", 2, [3])
 
 

@@ -34,6 +34,12 @@ async def test_what_is_left_out_stays_and_null_is_the_handlers_own(served):
     assert (found["concurrency"], found["paused"]) == (found["declared"], True)
 
 
+async def test_a_kind_with_a_slash_is_paused(served):
+    await served.enqueue("shop/order")
+    found = await served.ask("PATCH", "/api/kinds/shop%2Forder", {"paused": True})
+    assert (found.status, found.body["kind"], found.body["paused"]) == (200, "shop/order", True)
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [

@@ -192,7 +192,7 @@ async def test_beyond_the_bound_requests_are_sent_away(slow):
         assert (await served.post("/api/jobs", {"kind": "mail"})).status == 202
 
 
-async def test_who_waits_for_room_does_not_keep_out_who_looks_why_or_makes_some(slow):
+async def test_who_waits_for_capacity_does_not_keep_out_who_looks_why_or_makes_some(slow):
     begun, go_on = slow
     async with serving(work=False, **{"http.max_concurrent_requests": 1}) as served:
         job = await served.enqueue()
@@ -205,7 +205,7 @@ async def test_who_waits_for_room_does_not_keep_out_who_looks_why_or_makes_some(
         await waiting
 
 
-async def test_who_hangs_up_while_waiting_for_room_is_not_accepted_and_leaves_the_line(monkeypatch):
+async def test_who_hangs_up_while_waiting_for_capacity_is_not_accepted_and_leaves_the_line(monkeypatch):
     def prepare(ulak):
         @ulak.handles("mail", capacity=1)
         async def mail(job): ...

@@ -144,7 +144,7 @@ async def test_at_the_bound_a_waiting_policy_gives_up_after_its_time():
         assert (await served.post("/api/notifications", SMS)).status == 429
 
 
-async def test_at_the_bound_a_blocking_policy_waits_for_room():
+async def test_at_the_bound_a_blocking_policy_waits_for_capacity():
     async with serving(**{"notify.capacity": 1, "channels.sms.simulated_delay_seconds": 0.02}) as served:
         answers = await asyncio.gather(*(served.post("/api/notifications", SMS) for _ in range(5)))
         assert [answer.status for answer in answers] == [202] * 5
@@ -181,10 +181,10 @@ async def test_a_batch_is_judged_item_by_item():
 
 async def test_a_batch_shares_commits(tmp_path):
     async with serving(work=False, store=f"sqlite:///{tmp_path}/ulak.db") as served:
-        before = served.ulak.store.facts()["commits_total"]
+        before = served.ulak.store.gauges()["commits_total"]
         answer = await served.post("/api/notifications/batch", [SMS] * 1000)
         assert {one["status"] for one in answer.body} == {202}
-        assert served.ulak.store.facts()["commits_total"] - before < 100
+        assert served.ulak.store.gauges()["commits_total"] - before < 100
 
 
 @pytest.mark.parametrize("items", [[], [SMS] * 1001])
@@ -235,6 +235,16 @@ async def test_listing_filters_and_pages():
 async def test_a_wrong_filter_is_told_by_field(shared, query):
     answer = await shared.get(f"/api/notifications?{query}")
     assert (answer.status, answer.body["fields"][0]["field"]) == (400, query.partition("=")[0])
+
+
+async def test_a_reference_is_shown_and_found_and_a_person_in_it_is_masked():
+    async with serving() as served:
+        for reference in ("order-7", "ada@example.org"):
+            await served.post("/api/notifications", {**SMS, "reference": reference})
+        (found,) = (await served.get("/api/notifications?reference=order-7")).body["items"]
+        assert found["reference"] == "order-7"
+        (found,) = (await served.get("/api/notifications?reference=ada@example.org")).body["items"]
+        assert found["reference"] == "a***@example.org"
 
 
 async def test_cancel_and_resend_are_told_what_they_did():

@@ -52,6 +52,15 @@ async def test_a_blocking_policy_has_a_limit_over_http(monkeypatch):
         assert answer.status == 429
 
 
+async def test_a_test_event_waits_no_longer_than_any_other_request(monkeypatch):
+    monkeypatch.setattr("ulak.spine.patience.MAX_WAIT_SECONDS", 0.05)
+    hook = {"notificationType": "WEBHOOK", "recipient": "http://127.0.0.1:9/one", "body": "hello"}
+    async with serving(work=False, **FULL, **{"notify.admission": "block"}) as served:
+        await served.post("/api/notifications", hook)
+        tested = served.post("/api/webhook-endpoints/test", {"url": "http://127.0.0.1:10/other"})
+        assert (await asyncio.wait_for(tested, 10)).status == 429
+
+
 async def test_what_is_for_later_is_taken_while_the_active_bound_is_full_and_others_wait():
     async with serving(work=False, **FULL) as served:
         await served.post("/api/notifications", SMS)

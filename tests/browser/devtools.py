@@ -35,6 +35,15 @@ ANNOUNCES = b"DevTools listening on "
 ENOUGH = 2**24  # bytes of chatter that are taken in unread, so that a full pipe never stops the browser
 COMPLAINTS = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Network.loadingFailed")
 PATIENCE_SECONDS = 30
+# The middle of an element that can be hit there: a page that is still loading moves what was measured a moment ago.
+MIDDLE = """selector => {
+  const element = document.querySelector(selector);
+  if (!element || document.readyState !== 'complete') return null;
+  element.scrollIntoView({block: 'center', behavior: 'instant'});
+  const box = element.getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;
+  const hit = document.elementFromPoint(x, y);
+  return element.contains(hit) ? [x, y] : null;
+}"""
 KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowUp": 38, "ArrowDown": 40, " ": 32}
 
 REQUIRED = os.environ.get("BROWSER_OF_TESTS") == "required"  # ULAK_BROWSER, see conftest.py
@@ -99,13 +108,8 @@ class Tab:
         await self.event("Page.loadEventFired")
 
     async def click(self, selector):
-        """Scroll to an element and click in its middle, with the mouse."""
-        await self.until(f"!!document.querySelector({json.dumps(selector)})")
-        box = f"document.querySelector({json.dumps(selector)})"
-        await self.value(f"{box}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
-        x, y = await self.value(
-            f"(() => {{ const b = {box}.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2] }})()"
-        )
+        """Scroll to an element and click in its middle, with the mouse, once the page has stopped moving it."""
+        x, y = await self.until(f"({MIDDLE})({json.dumps(selector)})")
         for kind in ("mousePressed", "mouseReleased"):
             await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 

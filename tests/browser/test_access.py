@@ -114,3 +114,35 @@ async def test_the_form_takes_a_key_and_a_page_acts_with_its_cookie(monkeypatch,
         assert (await locked.get(f"/api/jobs/{job}", key=key)).body["status"] == "cancelled"
         await tab.show(f"{locked.address}/docs", width=1280)
         assert "/api/jobs" in await tab.value("document.body.innerText")
+
+
+async def sign_in(tab, locked, key, path=""):
+    await tab.show(f"{locked.address}/console/login?lang=en", width=1280)
+    assert not any("/stream" in url for url in tab.asked())  # it would only be refused
+    await tab.value("document.querySelector('input[name=key]').focus()")
+    await tab.write(key)
+    await tab.press("Enter")
+    await tab.until("location.pathname === '/console/'")
+    await tab.show(f"{locked.address}/console/{path}?lang=en")
+
+
+async def test_a_session_that_ends_leads_to_the_form_and_not_to_a_lost_connection(monkeypatch, opened):
+    browser, *_ = opened
+    monkeypatch.setattr("ulak.http.access.Access.check_start", lambda *_: None)
+    async with serving(**{"http.require_keys": True}) as locked, browser.tab() as tab:
+        admin, key = await locked.make_key("admin"), await locked.make_key("look")
+        await sign_in(tab, locked, key, "jobs")
+        assert (await locked.ask("DELETE", f"/api/keys/{key.split('_')[1]}", key=admin)).status == 204
+        await tab.until("location.pathname === '/console/login'")
+
+
+async def test_a_key_that_may_not_follow_is_not_told_of_a_lost_connection(monkeypatch, opened):
+    browser, *_ = opened
+    monkeypatch.setattr("ulak.http.access.Access.check_start", lambda *_: None)
+    async with serving(**{"http.require_keys": True}) as locked, browser.tab() as tab:
+        await sign_in(tab, locked, await locked.make_key("notify"), "notify")
+        await tab.until(
+            "performance.getEntriesByType('resource').filter(one => one.name.includes('/console/notify')).length > 0"
+        )
+        assert await tab.value("document.querySelector('#offline').hidden")
+        assert "Messages" in await tab.value("document.querySelector('main').innerText")

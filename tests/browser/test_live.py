@@ -121,11 +121,14 @@ async def test_a_lost_connection_is_told_and_the_picture_stays_until_the_server_
     await tab.until("!document.querySelector('#offline').hidden")
     told = await tab.value("document.querySelector('#offline').innerText")
     assert "No connection since" in told
+    assert await tab.value("document.querySelector('#live').textContent") == "Offline"
+    await tab.until("/What you see is 0:0[1-9] old/.test(document.querySelector('#offline').innerText)")
     assert figure
     assert await tab.value("document.querySelector('main').innerText.includes('Latest jobs')")
     await door.open()
     await tab.click("#offline button")
     await tab.until("document.querySelector('#offline').hidden")
+    assert await tab.value("document.querySelector('#live').textContent") == "Live"
 
 
 async def test_a_hidden_tab_gives_its_connection_back_so_that_eight_tabs_work(opened):

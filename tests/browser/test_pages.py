@@ -38,7 +38,7 @@ async def things(served):
     script = (await served.get("/api/compute/tasks")).body["items"][0]["task_id"]
     return [
         *(f"jobs/{job}", f"notifications/{message}", f"endpoints/{endpoint}", "templates/welcome", f"tasks/{task}"),
-        *(f"runs/{run}", "plans/1", f"changes/companies/{sync}", f"scripts/{script}"),
+        *(f"runs/{run}", "plans/1", f"changes/companies/{sync}", "feeds/companies", f"scripts/{script}"),
     ]
 
 

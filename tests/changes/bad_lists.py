@@ -92,6 +92,10 @@ def bomb(folder):
     lists(folder, pk=PROLOG.encode() + b"<UserList>" + record * 30_000)
 
 
+def small_bomb(folder):
+    lists(folder, pk=document(PK).replace(b"UNVAN 1", b" " * 2_000_000 + b"UNVAN 1", 1))
+
+
 def wrong_root(folder):
     lists(folder, pk=document(PK).replace(b"UserList>", b"People>"))
 
@@ -160,6 +164,7 @@ ALL = [
     two_members,
     no_member,
     bomb,
+    small_bomb,
     wrong_root,
     doctype,
     entity,

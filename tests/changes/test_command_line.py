@@ -10,6 +10,8 @@ import sys
 import pytest
 
 from tests.changes.lists import invoice, simple, write_lists
+from ulak import Ulak
+from ulak.settings import load
 
 
 @pytest.fixture
@@ -48,6 +50,25 @@ def test_a_sync_without_a_server(ulak, tmp_path):
     assert "removed" in shown.stdout
     assert "einvoice" in ulak("status").stdout
     assert list((tmp_path / "changes" / "gib" / "inbox").iterdir()) == []
+
+
+@pytest.mark.slow
+async def test_without_a_server_it_works_on_its_registry_only(ulak, tmp_path):
+    (tmp_path / "shops.csv").write_text("id,name\n1,A\n")
+    (tmp_path / "ulak.toml").write_text(
+        '[changes.gib]\npk_url = "file:///nowhere"\ngb_url = "file:///nowhere"\n[[changes.registry]]\nname = "shops"\n'
+        f'format = "csv"\nurl = "file://{tmp_path}/shops.csv"\nkey = "id"\nfields = {{ title = "name" }}\n'
+    )
+    store = {"store": f"sqlite:///{tmp_path}/ulak.db", "changes.folder": str(tmp_path / "changes")}
+    settings = load(tmp_path / "ulak.toml", env={}, overrides=store).settings
+    async with Ulak(settings=settings, work=False) as left:
+        shops, gib = await left.changes.start("shops"), await left.changes.start("gib")
+    synced = ulak("sync", "gib", *files(tmp_path, range(1, 30)), "--json")
+    assert synced.returncode == 0, synced.stderr
+    assert json.loads(synced.stdout)["verdict"] == "published"
+    async with Ulak(settings=settings, work=False) as after:
+        assert (await after.changes.get_sync("shops", shops.sync_id)).status == "running"
+        assert (await after.changes.get_sync("gib", gib.sync_id)).status == "failed"  # its source is not to be reached
 
 
 @pytest.mark.slow

@@ -79,7 +79,30 @@ async def test_a_wrong_parameter_is_named(door, query, name):
     assert answer.status == 400
     assert answer.body["error"] == "invalid"
     assert [one["field"] for one in answer.body["fields"]] == [name]
-    assert "x-last-sync-at" in answer.headers
+    assert name in answer.body["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "einvoice/changes?since=2027-01-15T10:00:00", 200),
+        ("GET", "einvoice/changes", 400),
+        ("GET", "einvoice/changes?since=2020-01-15T10:00:00", 410),
+        ("GET", "einvoice/archives/latest", 200),
+        ("GET", "einvoice/0000000001", 200),
+        ("GET", "einvoice/nobody", 404),
+        ("GET", "nobody/changes?since=2027-01-15T10:00:00", 404),
+        ("GET", "einvoice/no/such/route", 404),
+        ("DELETE", "einvoice/changes", 405),
+        ("POST", "einvoice/batch", 400),
+        ("GET", "status", 200),
+    ],
+)
+async def test_every_answer_says_when_its_feed_was_last_published(door, method, path, status):
+    report = await door.desk.publish(range(1, 3))
+    async with door.served.session.request(method, f"{door.served.address}/api/v1/{path}") as answer:
+        assert answer.status == status
+        assert answer.headers["X-Last-Sync-At"] == report.feeds["einvoice"].until
 
 
 async def test_gone_has_its_own_form(door):

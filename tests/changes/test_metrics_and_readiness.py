@@ -6,7 +6,7 @@ from tests.changes.conftest import opened, served_over
 
 
 async def metrics(door) -> dict[str, float]:
-    await door.desk.ulak.store.read(door.desk.ulak.rooms.changes.gauges.__self__.take)
+    await door.desk.ulak.store.read(door.desk.ulak.rooms["changes"].gauges.__self__.take)
     text = (await door.get("/metrics")).text
     lines = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, value in lines if "changes" in name or name.startswith("gibuserlist")}

@@ -39,5 +39,23 @@ async def test_the_seeds_tables_are_views_of_what_is_published(tmp_path, clock):
                 assert told == [(1, 1, 1), (2, 19, 19), (3, 1, 0)]
                 (stamp,) = connection.execute("SELECT DISTINCT changed_at FROM gib_user_changelog").fetchone()
                 assert stamp.isoformat() == report.feeds["einvoice"].until
-                with pytest.raises(psycopg.Error):
-                    connection.execute("DELETE FROM e_invoice_gib_users")
+                aliases = connection.execute(
+                    "SELECT aliases_json FROM e_invoice_gib_users WHERE identifier = '0000000002' UNION ALL "
+                    "SELECT aliases_json FROM gib_user_changelog WHERE identifier = '0000000002' AND document_type = 1"
+                ).fetchall()
+                created = {"CreationTime": "2023-07-22T13:58:28"}
+                told = [
+                    {"Alias": f"urn:mail:{role}2@x.example", "Type": role.upper(), **created} for role in ("gb", "pk")
+                ]
+                assert aliases == [(told,), (told,)]
+
+
+@pytest.mark.parametrize("view", COLUMNS)
+async def test_nobody_writes_through_the_seeds_names(tmp_path, clock, view):
+    with fresh_database() as address:
+        async with opened(address, tmp_path, clock) as desk:
+            await desk.publish(range(1, 3))
+            column = COLUMNS[view].split()[2]
+            for statement in (f"DELETE FROM {view}", f"UPDATE {view} SET {column} = {column}"):
+                with psycopg.connect(address) as connection, pytest.raises(psycopg.Error):
+                    connection.execute(statement)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.changes import bad_lists
 from tests.changes.lists import Alias, User, invoice, simple
-from ulak.changes.syncing.comparing import Comparer
+from ulak.changes.syncing.run import SyncRun
 from ulak.errors import Conflict, NotFound
 from ulak.spine.jobs import read_record
 from ulak.testing import drain
@@ -191,6 +191,32 @@ async def test_a_quarantine_ends_by_itself_after_equal_lists_if_that_is_wanted(m
         assert [(await desk.sync()).verdict for _ in range(3)] == ["quarantined", "quarantined", "published"]
 
 
+async def test_a_source_that_fails_between_equal_lists_does_not_prolong_a_quarantine(make):
+    async with make(changes__accept_after=2) as desk:
+        await desk.publish(range(1, 201))
+        desk.lay(*without_gb(200))
+        listed, verdicts = desk.folder / "lists" / "pk.zip", []
+        whole = listed.read_bytes()
+        for content in (whole, b"", whole, whole):
+            listed.write_bytes(content)
+            verdicts.append((await desk.sync()).verdict)
+        assert verdicts == ["quarantined", "refused", "quarantined", "published"]
+
+
+async def test_a_sync_that_publishes_nothing_tells_the_feeds_as_they_stand(desk):
+    first = await desk.publish(range(1, 201))
+    desk.lay(*without_gb(200))
+    quarantined = await desk.sync()
+    (desk.folder / "lists" / "pk.zip").write_bytes(b"")
+    refused = await desk.sync()
+    for report in (quarantined, refused):
+        for name, feed in report.feeds.items():
+            known = first.feeds[name]
+            assert numbers(report, name) == (0, 0, 0)
+            assert (feed.withheld, feed.initial, feed.count) == (0, False, known.count)
+            assert (feed.cursor, feed.until, feed.state_hash) == (known.cursor, known.until, known.state_hash)
+
+
 async def test_below_the_floor_only_removals_are_guarded(desk):
     await desk.publish(range(1, 51))
     desk.lay(*without_gb(50))
@@ -274,30 +300,14 @@ async def test_the_result_of_the_job_is_the_sync(desk):
     assert record.detail["verdict"] == "published"
 
 
-async def test_a_sync_whose_job_was_cancelled_has_failed(desk):
+async def test_a_sync_whose_job_was_cancelled_has_failed(desk, monkeypatch):
     await desk.publish(range(1, 5))
-    begun = await desk.room.start("gib")
-    await desk.ulak.jobs.cancel(desk.ulak.store.ids.from_uuid(begun.sync_id))
+    with monkeypatch.context() as patched:
+        patched.setattr(SyncRun, "run", lambda _run: asyncio.Event().wait())
+        begun = await desk.room.start("gib")
+        await desk.ulak.jobs.cancel(desk.ulak.store.ids.from_uuid(begun.sync_id))
+        await drain(desk.ulak)
     found = await desk.room.get_sync("gib", begun.sync_id)
     assert (found.status, "cancelled" in found.error) == ("failed", True)
     assert (await desk.room.list_syncs("gib"))[0].status == "failed"
     assert (await desk.sync()).status == "success"
-
-
-async def test_a_sync_whose_job_is_dead_has_failed_and_keeps_its_files_until_then(desk, monkeypatch):
-    async def crash(*_given):
-        raise RuntimeError("the process died")
-
-    desk.lay_simple(range(1, 5))
-    inbox = desk.room.inbox("gib") / ("a" * 32)
-    inbox.mkdir(parents=True)
-    for role in ("PK", "GB"):
-        shutil.copyfile(desk.folder / "lists" / f"{role.lower()}.zip", inbox / role)
-    monkeypatch.setattr(Comparer, "run", crash)
-    begun = await desk.room.start("gib", inbox=inbox.name)
-    for _ in range(6):
-        await drain(desk.ulak)
-        assert inbox.is_dir()
-        desk.clock.advance(4000)
-    found = await desk.room.get_sync("gib", begun.sync_id)
-    assert (found.status, found.error) == ("failed", "its job has ended without a result (dead); sync again")

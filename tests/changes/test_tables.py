@@ -41,6 +41,28 @@ def test_csv_in_another_encoding_and_with_another_delimiter():
     }
 
 
+@pytest.mark.parametrize("encoding", ["windows-1254", "utf-16", "iso-8859-9"])
+@pytest.mark.parametrize("declared", [True, False])
+def test_xml_in_another_encoding(encoding, declared):
+    source = TableSource("shops", "xml", "@id", {"title": "name"}, record="shop", encoding=encoding)
+    prolog = f'<?xml version="1.0" encoding="{encoding.upper()}"?>' if declared else ""
+    content = f'{prolog}<list><shop id="1"><name>Şişli & Işık</name></shop></list>'.replace("&", "&amp;")
+    assert records(source, content.encode(encoding)) == {"1": {"title": "Şişli & Işık"}}
+
+
+def test_xml_that_declares_another_encoding_than_the_settings_is_unfit():
+    source = TableSource("shops", "xml", "@id", {"title": "name"}, record="shop", encoding="windows-1254")
+    with pytest.raises(Unfit, match="its encoding is UTF-8, not WINDOWS-1254"):
+        records(source, b'<?xml version="1.0" encoding="UTF-8"?><list><shop id="1"><name>A</name></shop></list>')
+    with pytest.raises(Unfit, match="not utf-16"):
+        records(TableSource("shops", "xml", "@id", {"title": "name"}, record="shop", encoding="utf-16"), b"<list>")
+
+
+def test_another_encoding_reads_the_same_bytes_in_another_way():
+    versions = {TableSource("shops", "csv", "id", COLUMNS, encoding=one).version for one in ("utf-8", "iso-8859-9")}
+    assert len(versions) == 2
+
+
 def test_json_lines():
     lines = ['{"id":"01","name":"Işık, \\"A\\"","town":"İzmir"}', "", '{"id":"02","name":"B"}']
     assert records(JSONL, "\n".join(lines).encode()) == WANTED

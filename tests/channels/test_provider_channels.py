@@ -16,6 +16,7 @@ from tests.providers.slack import SlackServer
 from tests.providers.twilio import TwilioServer, twilio_error
 from tests.providers.whatsapp import WhatsappServer, graph_error
 from ulak.channels.channel import RecipientGone, Uncertain
+from ulak.channels.client import GuardedClient
 from ulak.channels.fcm import FcmChannel, FcmOptions
 from ulak.channels.slack import SlackChannel, SlackOptions
 from ulak.channels.twilio import TwilioChannel, TwilioOptions
@@ -99,6 +100,23 @@ async def test_a_provider_that_never_answers_leaves_it_uncertain_after_the_messa
     failure = await failure_of(channel.handle(message(name, timeout_seconds=0.05)))
     assert isinstance(failure, Uncertain)
     assert failure.code.endswith("_TIMEOUT")
+
+
+@pytest.mark.parametrize(("name", "script"), [("PUSH", []), ("WHATSAPP", [graph_error(131047)])])
+async def test_two_requests_for_one_message_share_its_time(open_provider, message, monkeypatch, name, script):
+    """A token first, or a template after a text that came too late: the second one has what the first has left."""
+    given, ask = [], GuardedClient.ask
+
+    async def counted(self, url, body, headers, seconds, provider):
+        given.append(seconds)
+        return await ask(self, url, body, headers, seconds, provider)
+
+    monkeypatch.setattr(GuardedClient, "ask", counted)
+    server, channel = await open_provider(name)
+    server.script = list(script)
+    await channel.handle(message(name, timeout_seconds=10.0))
+    assert len(given) == 2
+    assert 0 < given[1] < 10.0
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

@@ -7,6 +7,7 @@ from structlog.testing import capture_logs
 
 from ulak.channels.channel import NotificationType
 from ulak.channels.simulated import Simulated
+from ulak.errors import Transient
 
 
 class Sleeps(list[float]):
@@ -30,6 +31,13 @@ async def test_the_delay_can_be_chosen(write):
     sleeps = Sleeps()
     await Simulated(NotificationType.SMS, 0.0, sleep=sleeps).handle(write())
     assert sleeps == [0.0]
+
+
+async def test_a_message_that_allows_less_time_than_the_provider_takes_fails_after_it(write):
+    sleeps = Sleeps()
+    with pytest.raises(Transient) as caught:
+        await Simulated(NotificationType.EMAIL, sleep=sleeps).handle(write(timeout_seconds=0.05))
+    assert (sleeps, caught.value.code) == ([0.05], "SIMULATED_TIMEOUT")
 
 
 async def test_the_log_names_the_message_and_not_the_person(write):

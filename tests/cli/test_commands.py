@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ulak import Permanent, Ulak
-from ulak.errors import Error, Invalid, Unavailable
+from ulak.errors import Error, Invalid, Misconfigured, Unavailable
 from ulak.spine.breaker import Breaker, save_breakers
 from ulak.testing import drain
 
@@ -115,6 +115,13 @@ def test_of_several_ids_a_wrong_one_does_not_keep_the_others_back_and_is_named(s
     assert ulak("jobs", "show", waiting[0], "--json")["status"] == "cancelled"
 
 
+def test_a_wrong_field_is_told_once_and_says_what_it_must_be(store, ulak):
+    with pytest.raises(Invalid) as refused:
+        ulak("jobs", "list", "--after", "2030-01-01T00:00:00")
+    assert str(refused.value).count("acceptedAfter") == 1
+    assert "must be an instant with a time zone, like 2027-01-01T09:00:00Z" in str(refused.value)
+
+
 def test_events_are_printed_in_order(store, ulak):
     events = ulak("events", "--limit", "3", "--json")["events"]
     assert [event["seq"] for event in events] == [1, 2, 3]
@@ -154,6 +161,13 @@ def test_a_breaker_is_reset_by_its_destination_or_its_id_whatever_they_look_like
 async def broken(destination):
     async with Ulak(STORE, work=False) as made:
         await made.store.write(save_breakers, [Breaker(destination, "open", 10, 1, made.clock.now() + 60_000)])
+
+
+def test_a_key_with_control_characters_is_told_before_it_is_sent(ulak):
+    with pytest.raises(Misconfigured, match=r"client\.key has control characters"):
+        ulak("jobs", "list", "--set", "client.url=http://127.0.0.1:1", "--set", "client.key=two\nlines")
+    with pytest.raises(Error, match="does not answer"):  # the line's end of a file does no harm
+        ulak("jobs", "list", "--set", "client.url=http://127.0.0.1:1", "--set", "client.key=ulak_1_2\n")
 
 
 def test_a_server_that_is_not_there_is_told(ulak):
@@ -228,9 +242,9 @@ def test_ids_beside_what_would_not_count_are_refused_and_nothing_goes(store, ula
 
 
 @pytest.mark.parametrize("verb", ["result", "cancel"])
-@pytest.mark.parametrize("identifier", ["", ".."])
+@pytest.mark.parametrize("identifier", ["", "..", "a/b"])
 def test_a_task_without_an_id_is_no_route(store, ulak, verb, identifier):
-    with pytest.raises(Invalid, match="is no id"):
+    with pytest.raises(Invalid, match=f"'{identifier}' is not an id; `list` shows which there are"):
         ulak("compute", verb, identifier)
 
 

@@ -32,6 +32,11 @@ def test_a_message_that_never_arrived_makes_the_ledger_unclean():
     assert ledger.twice == ["a"]
 
 
+def test_the_ledger_fits_a_terminal_of_80_columns():
+    ledger = Ledger(killed=10_000, posts=1_234_567, unanswered=123_456, uncertain=12_345, accounted=True)
+    assert [line for line in _told(ledger).splitlines() if len(line) > 80] == []
+
+
 def test_only_an_account_that_was_taken_can_balance():
     assert not Ledger().is_clean
     assert Ledger(accounted=True).is_clean

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from typer.testing import CliRunner
 
 from ulak import Ulak
+from ulak.cli import app
 from ulak.errors import Error, Invalid
 
 
@@ -42,3 +44,18 @@ def test_the_audit_log_is_listed_and_verified(store, ulak):
     ]
     assert "2 lines" in ulak("audit", "verify", "--head", f"{first['seq']}:{first['hash']}")
     assert ulak("audit", "verify", "--head", "1:abc", "--json")["valid"] is False
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_line_that_is_not_there_ends_verify_with_status_1(store, ulak, form):
+    ulak("kinds", "pause", "mail.send")
+    found = ulak("audit", "verify", "--json")
+    kept = CliRunner().invoke(app, ["audit", "verify", "--head", f"{found['seq']}:{found['hash']}", *form])
+    lost = CliRunner().invoke(app, ["audit", "verify", "--head", f"{found['seq']}:abc", *form])
+    assert (kept.exit_code, lost.exit_code) == (0, 1)
+
+
+@pytest.mark.parametrize("head", ["x", "1", ":abc", "²:abc", "-1:abc"])
+def test_a_head_that_is_none_is_refused(store, ulak, head):
+    with pytest.raises(Invalid, match="is not SEQ:HASH; give what an earlier run printed"):
+        ulak("audit", "verify", "--head", head)

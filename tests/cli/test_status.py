@@ -79,7 +79,8 @@ def test_every_finding_has_a_line_below_the_verdict():
 
 def test_the_screen_fits_a_terminal_of_80_columns():
     busy = dict.fromkeys(IDLE, 99)
-    seen = facts(states=busy, oldest_seconds=86_000, done=1_200_000, dead=99, uncertain=1_200, breakers=("a is open",))
+    seen = facts(states=busy, oldest_seconds=86_000, done=1_200_000, dead=99, uncertain=1_200, breakers=("a is open",),
+                 simulated=("email", "sms", "push", "whatsapp", "slack"))  # fmt: skip
     lines = screen(seen, judge(seen))
     assert [line for line in lines[1:] if len(line) > 80] == []
     assert any(line.startswith("  oldest ") for line in lines)
@@ -114,6 +115,7 @@ def test_a_running_server_is_asked(folder):
         done = command(folder, "status")
     assert done.stdout.startswith("Works, but look: 1 dead letter (ulak dead list).\n")
     assert f"{process.address}, process {process.pid}, on sqlite:///ulak.db" in done.stdout
+    assert "  simulated email, sms, push, whatsapp, slack: nothing leaves the machine" in done.stdout.splitlines()
     (worker,) = [line for line in done.stdout.splitlines() if line.startswith("  worker ")]
     assert re.search(r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \S+, runs 0", worker)  # this machine's time, not ISO's
 

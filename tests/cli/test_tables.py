@@ -10,10 +10,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from tests.cli.processes import command, running, server
+from tests.postgres_server import fresh_database
 from ulak import Ulak
 from ulak.cli import app
 from ulak.cli import command as whole_command
-from ulak.cli.table import fit, local, table
+from ulak.cli.table import cell, fit, local, table
 
 ID = "0ca249d2-5880-8000-804c-a4c4e820194f"
 ROW = {
@@ -51,6 +52,11 @@ def test_a_long_text_leaves_room_for_what_comes_after_it():
     assert fit(("id", "cause", "at"), [["1", "x" * 900, "2026"]], 80) == [2, 40, 4]
 
 
+def test_of_a_text_with_several_lines_a_row_has_the_first():
+    assert cell("FAILED: boom\n--- traceback\nFile x") == "FAILED: boom …"
+    assert (cell("one"), cell(None), cell({"a": 1})) == ("one", "-", '{"a":1}')
+
+
 def test_times_are_in_the_zone_of_this_machine(monkeypatch):
     monkeypatch.setenv("TZ", "Europe/Istanbul")
     time.tzset()
@@ -82,6 +88,9 @@ def test_who_reads_a_store_without_a_server_is_told_which_and_who_works_elsewher
         done = command(folder, "dead", "list")
         assert "(sqlite:///ulak.db; no server works on it." in done.stderr
         assert f"pid {worker.pid} works on shop.db: --set store=sqlite:///shop.db" in done.stderr
+        stopped = command(folder, "status", check=False)
+        assert stopped.stdout.startswith("Stopped: ")
+        assert f"pid {worker.pid} works on shop.db" in stopped.stderr
         (folder / "ulak.db").unlink()
         missing = command(folder, "dead", "list", check=False)
         assert f"pid {worker.pid} works on shop.db" in missing.stderr
@@ -113,3 +122,10 @@ def walk(group):
     yield from group.params
     for one in getattr(group, "commands", {}).values():
         yield from walk(one)
+
+
+@pytest.mark.postgres
+def test_on_postgresql_a_command_does_not_claim_that_no_server_works(folder):
+    with fresh_database() as store:
+        done = command(folder, "dead", "list", "--set", f"store={store}")
+    assert "; asked directly, not through a server)" in done.stderr

@@ -12,6 +12,8 @@ import pytest
 from tests.compute import jobs
 from tests.compute.conftest import eventually, is_alive
 from ulak.compute import Engine, TaskType, TimedOut
+from ulak.compute.pool.worker_handle import WorkerHandle
+from ulak.compute.worker.runner import Role
 from ulak.errors import Refused, Unavailable
 
 
@@ -168,6 +170,37 @@ def test_cancelling_a_running_call_ends_it(engine, gate):
     assert not engine.cancel(future)
 
 
+class UnheardForkserver:
+    def fork(self, token, descriptors):
+        """Nobody is born."""
+
+
+@pytest.fixture
+def worker():
+    made = WorkerHandle(1, UnheardForkserver(), 0.0)
+    made.assume(TaskType.CPU_BOUND, Role("cpu-0", 0, None, 0))
+    yield made
+    made.hang_up()
+
+
+def test_a_worker_that_may_still_start_a_cancelled_call_is_given_nothing(worker):
+    """It is ended if it does; a short call behind that would come back after long ones have taken every worker."""
+    assert worker.free == 1
+    worker.pulled.add(7)
+    assert worker.free == 0
+
+
+def test_a_call_that_is_over_is_not_counted_as_active(worker):
+    """A worker takes its mark away after the outcome has been sent."""
+    worker.marks.start(0, 7, 0.0)
+    assert worker.active_count == 0
+    worker.inflight[7] = None
+    assert worker.active_count == 1
+    worker.inflight.clear()
+    worker.pulled.add(7)  # cancelled, and still running
+    assert worker.active_count == 1
+
+
 def test_a_waiting_call_is_cancelled_by_its_future(make_engine, gate, tmp_path):
     engine = make_engine()
     running = engine.submit(jobs.hold, gate.started, gate.path)
@@ -207,7 +240,7 @@ def test_full_input_refuses_waits_or_blocks(make_engine, gate):
     assert [held.result(), *(future.result() for future in kept)] == [None, 0, 1]
 
 
-def test_blocked_submit_goes_on_when_there_is_room(make_engine, gate):
+def test_blocked_submit_goes_on_when_there_is_capacity(make_engine, gate):
     engine = make_engine(input_capacity=1)
     held = engine.submit(jobs.hold, gate.started, gate.path)
     gate.wait()

@@ -22,6 +22,14 @@ def test_leaving_waits_for_what_is_unfinished():
     assert not descendants(os.getpid())
 
 
+def test_an_engine_tells_that_it_is_closed():
+    engine = Engine(cpu_workers=1)
+    assert engine.submit(jobs.add, 1, 2).result(30) == 3
+    engine.close()
+    status = engine.status()
+    assert (status["input_queue"], status["process_pool"]) == ("closed", "closed")
+
+
 def test_what_does_not_end_in_time_is_cancelled(gate):
     engine = Engine(cpu_workers=1)
     running = engine.submit(jobs.hold, gate.started, gate.path)

@@ -62,15 +62,26 @@ def test_a_future_is_settled_once():
     assert not future.cancel()
 
 
-def test_submitting_while_the_interpreter_leaves_is_a_runtime_error():
+LATE = {
+    "an atexit function from before the import": "import atexit\natexit.register(late)\n{make}",
+    "an atexit function from after it": "{make}import atexit\natexit.register(late)\n",
+    "a thread that outlives the main one": (
+        "{make}import threading\n"
+        "threading.Thread(target=lambda: [threading.main_thread().join(), left.wait(), late()]).start()\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("who", LATE)
+def test_submitting_while_the_interpreter_leaves_is_a_runtime_error(who):
+    """As with the stdlib's, `left` is set when that has begun."""
     program = (
-        "import atexit\n"
+        "import threading\nleft = threading.Event()\nthreading._register_atexit(left.set)\n"
         "def late():\n"
         "    try:\n        executor.submit(pow, 2, 8)\n"
         "    except RuntimeError as error:\n        print('runtime-error', error)\n"
-        "atexit.register(late)\n"
-        "from ulak.compute import Executor\n"
-        "executor = Executor(1)\nprint(executor.submit(pow, 2, 8).result())\n"
+    ) + LATE[who].format(
+        make="from ulak.compute import Executor\nexecutor = Executor(1)\nprint(executor.submit(pow, 2, 8).result())\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False,

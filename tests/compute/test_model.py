@@ -39,6 +39,16 @@ def test_incomplete_or_unknown_task_is_invalid(fields):
         Task.from_dict(fields)
 
 
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [({"task_id": 5}, "task_id"), ({"script_path": 5}, "script_path"), ({"params": [1]}, "params")],
+)
+def test_a_field_of_a_wrong_type_is_named(fields, word):
+    with pytest.raises(Invalid, match=word) as refused:
+        Task.from_dict({"task_id": "a", "script_path": "b", **fields})
+    assert [name for name, _ in refused.value.fields] == [word]
+
+
 def test_negative_retries_are_invalid():
     with pytest.raises(Invalid, match="max_retries"):
         Task.create("a.py", max_retries=-1)

@@ -131,6 +131,12 @@ async def test_what_may_not_run_is_refused_by_name(room, task, word):
         assert answer.body["fields"]
 
 
+async def test_an_id_that_is_too_long_is_complained_of_once(room):
+    async with room(work=False) as served:
+        answer = await served.get(f"/api/compute/tasks/{'a' * 300}")
+        assert (answer.status, [one["field"] for one in answer.body["fields"]]) == (400, ["task_id"])
+
+
 async def test_a_task_is_posted_as_its_own_dictionary(room):
     async with room() as served:
         task = Task.create("double.py", {"value": 4})
@@ -146,7 +152,7 @@ async def test_the_list_of_tasks_leads_from_page_to_page_newest_first(room):
         for name in ("a", "b", "c"):
             assert (await served.post("/api/compute/tasks", {**TASK, "task_id": name})).status == 202
         first = (await served.get("/api/compute/tasks?limit=2")).body
-        rest = (await served.get(f"/api/compute/tasks?limit=2&before={first['next']}")).body
+        rest = (await served.get(f"/api/compute/tasks?limit=2&after={first['next']}")).body
     assert [task["task_id"] for task in (*first["items"], *rest["items"])] == ["c", "b", "a"]
     assert {task["status"] for task in first["items"]} == {"PENDING"}
     assert rest["next"] is None

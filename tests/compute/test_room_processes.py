@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import urllib.request
 from pathlib import Path
@@ -58,7 +59,10 @@ def test_durable_tasks_are_submitted_followed_and_cancelled_beside_a_server(fold
         params = ("--param", f"started={gate.started}", "--param", f"gate={gate.path}")
         held = said(folder, "submit", "hold.py", "--cpu", *params)
         gate.wait()
-        assert "io-0" in command(folder, "compute", "stats").stdout
+        shown = command(folder, "compute", "stats").stdout
+        assert "io-0" in shown
+        assert re.search(r"^waiting cpu bound +0 *$", shown, re.MULTILINE)
+        assert re.search(r"^run seconds +\d+\.\d{3} *$", shown, re.MULTILINE)
         stats = json.loads(command(folder, "compute", "stats", "--json").stdout)
         assert stats["metrics"]["workers"]["cpu-0"]["active_count"] == 1
         cancelled = json.loads(command(folder, "compute", "cancel", held["task_id"], "--json").stdout)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 import pytest_asyncio
@@ -70,7 +72,10 @@ async def test_a_job_is_found_listed_and_drawn(served):
     shown = await served.get(f"/console/jobs/{identifier}")
     assert shown.status == 200
     assert HOSTILE not in shown.text
-    assert (await served.get("/console/jobs/12345")).status == 404
+    missing = await served.get("/console/jobs/12345?lang=tr")
+    assert missing.status == 404
+    assert '<html lang="tr"' in missing.text
+    assert "Burada bir şey yok" in missing.text
     assert (await served.get("/console/nowhere")).status == 404
     assert (await served.get("/console/changes/gib/12345")).status == 404
 
@@ -108,8 +113,76 @@ async def test_a_drawn_task_is_also_told_in_words_and_no_more_than_happened(serv
     view = await served.ulak.dispatch.open(requesterId="nur", category="pharmacy", latitude=41.0, longitude=29.0)
     shown = await served.get(f"/console/tasks/{served.ulak.store.ids.to_text(view.task.id)}?lang=en")
     (told,) = re.findall(r'role="img" aria-label="([^"]*offered Ayşe[^"]*)"', shown.text)
-    seconds = r"[+][0-9]+[.][0-9]{3} s"
+    seconds = r"[+][0-9]+[.][0-9]{3}\u00a0s"
     assert re.fullmatch(rf"Timeline: opened {seconds}, searched {seconds}, offered Ayşe {seconds}", told)
+
+
+async def test_a_feed_shows_its_newest_changes_and_leads_to_older_ones(tmp_path):
+    def write(title):
+        lines = ["vkn,title,city", *(f"{number},{title if number < 55 else 'Ada'},Ankara" for number in range(120))]
+        (tmp_path / "companies.csv").write_text("\n".join(lines), encoding="utf-8")
+
+    async with serving(**settings_of(tmp_path)) as served:
+        assert (await served.get("/console/feeds/companies?lang=en")).status == 200  # nothing was published yet
+        for title in ("Ada", "Deniz"):
+            write(title)
+            await served.ulak.changes.sync("companies")
+        shown = (await served.get("/console/feeds/companies?lang=en")).text
+        rows = re.findall(r"<td><code>(\d+)</code></td>", shown)
+        assert len(rows) == 50
+        assert "<del>Ada</del>" in shown
+        assert "<ins>Deniz</ins>" in shown
+        older = re.search(r'class="more" href="\?after=([^"]+)"', shown)
+        first = (await served.get(f"/console/feeds/companies?after={older[1]}")).text
+        assert set(re.findall(r"<td><code>(\d+)</code></td>", first)) - set(rows)
+        assert 'class="more"' not in first  # what the first sync brought is no change
+        assert 'href="/console/feeds/companies"' in (await served.get("/console/changes")).text
+        assert (await served.get("/console/feeds/nothing")).status == 404
+
+
+async def test_a_cause_leads_to_the_letters_that_died_of_it():
+    async with serving() as served:
+        for recipient in ("http://10.0.0.1/a", "http://10.0.0.1/b"):
+            body = {"notificationType": "WEBHOOK", "recipient": recipient, "body": "x"}
+            sent = await served.post("/api/notifications", body)
+            await served.settled(sent.body["id"], "dead")
+        shown = (await served.get("/console/dead?lang=en")).text
+        (code,) = {one["code"] for one in (await served.get("/api/dead")).body["dead"]}
+        assert f'href="/console/dead?kind=notify.webhook&amp;errorClass=permanent&amp;code={code}"' in shown
+        assert "Dead letters: 2. Causes: 1." in shown
+
+
+async def test_the_menu_counts_what_waits_for_a_person(tmp_path):
+    async with serving(**settings_of(tmp_path)) as served:
+        for title in ("Ada", "Deniz"):
+            lines = ["vkn,title,city", *(f"{number},{title},Ankara" for number in range(300))]
+            (tmp_path / "companies.csv").write_text("\n".join(lines), encoding="utf-8")
+            await served.ulak.changes.sync("companies")
+        shown = (await served.get("/console/jobs?lang=en")).text
+        assert re.search(r'href="/console/changes"[^>]*>Changes<span class="count s-held">1<', shown)
+
+
+async def test_a_time_that_is_picked_is_of_the_consoles_zone():
+    async with serving(**{"console.time_zone": "Europe/Istanbul"}) as served:
+        job = await served.enqueue("shop.ship", {})
+        at = datetime.fromisoformat((await served.get(f"/api/jobs/{job}")).body["acceptedAt"])
+        here = at.astimezone(ZoneInfo("Europe/Istanbul"))
+        for seconds, found in ((-60, True), (60, False)):
+            picked = (here + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+            shown = (await served.get(f"/console/jobs?lang=en&acceptedAfter={picked}")).text
+            assert (f'href="/console/jobs/{job}"' in shown) is found
+            assert f'name="acceptedAfter" value="{picked}"' in shown
+        exact = (await served.get("/console/jobs?acceptedAfter=2026-11-18T08:00:00Z")).text
+        assert 'name="acceptedAfter" value="2026-11-18T11:00:00"' in exact
+
+
+async def test_the_form_that_asks_for_a_key_follows_nothing():
+    """Whoever is not known yet has no stream to lose."""
+    async with serving() as served:
+        shown = (await served.get("/console/login?lang=tr")).text
+        assert "console.js" not in shown
+        assert 'id="offline"' not in shown
+        assert 'href="/console/jobs"' not in shown
 
 
 async def test_a_held_snapshot_is_shown_whatever_its_identifiers_are_made_of(tmp_path):

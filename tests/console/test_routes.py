@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tests.api.serving import serving, with_deaths
+from ulak.clock import to_datetime
 from ulak.compute import Task, TaskType
 from ulak.spine.units.hold import hold_all
 
@@ -70,8 +71,29 @@ async def test_compute_tasks_are_listed_with_their_scripts(tmp_path):
     assert page["next"] is None
 
 
+async def test_timers_are_listed_page_by_page_also_those_of_one_millisecond(served):
+    due = served.ulak.clock.now() + 60_000
+    made = [await served.enqueue("mail", {}, dueAt=to_datetime(due + n // 2).isoformat()) for n in range(5)]
+    seen, after = [], ""
+    for _ in range(3):
+        page = (await served.get(f"/api/timers?limit=2{after}")).body
+        seen += [one["id"] for one in page["items"]]
+        after = f"&after={page['next']}"
+    assert (seen, page["next"]) == (made, None)
+    assert (await served.get("/api/timers?after=soon")).status == 400
+
+
+async def test_compute_tasks_are_read_on_with_after(tmp_path):
+    (tmp_path / "double.py").write_text("def main(params, context):\n    return params['n'] * 2\n", encoding="utf-8")
+    async with serving(work=False, **{"compute.script_root": str(tmp_path)}) as served:
+        made = [await served.ulak.compute.submit(Task.create("double.py", {"n": n}, TaskType.IO_BOUND)) for n in "12"]
+        first = (await served.get("/api/compute/tasks?limit=1")).body
+        second = (await served.get(f"/api/compute/tasks?limit=1&after={first['next']}")).body
+    assert [page["items"][0]["task_id"] for page in (first, second)] == [str(one) for one in reversed(made)]
+
+
 async def test_a_template_is_previewed_in_each_of_its_languages(served):
-    names = [one["name"] for one in (await served.get("/api/templates")).body]
+    names = [one["name"] for one in (await served.get("/api/templates")).body["items"]]
     assert "code" in names
     previews = (await served.post("/api/templates/code/preview", {"variables": {"code": "4711", "minutes": 5}})).body
     assert [one["language"] for one in previews] == ["en", "tr"]

@@ -41,7 +41,7 @@ async def test_a_job_that_is_due_soon_is_deferred_until_somebody_looks(bench: Be
     assert bench.ears.due_at == bench.clock.now() + 1
 
 
-async def test_without_a_worker_that_has_room_nothing_is_ready_before_its_time(bench: Bench):
+async def test_without_a_worker_that_has_capacity_nothing_is_ready_before_its_time(bench: Bench):
     identifier = await bench.add(due_at=bench.clock.now() + 1)
     assert await bench.promote_due() == bench.clock.now() + 1
     assert await status(bench, identifier) == "deferred"
@@ -67,7 +67,7 @@ async def test_a_start_after_the_due_time_is_written_down_as_it_is(bench: Bench)
     assert await started_millis(bench, late) == bench.clock.now()
 
 
-async def test_half_of_the_room_is_left_for_what_is_due(bench: Bench):
+async def test_half_of_the_capacity_is_left_for_what_is_due(bench: Bench):
     now = bench.clock.now()
     soon = [await bench.add(due_at=now + 1 + number) for number in range(5)]
     assert await bench.look_ahead(free=4) == now + 3  # when the first that found no capacity is due
@@ -80,7 +80,7 @@ async def test_the_only_place_of_a_kind_is_not_taken_ahead_of_time(bench: Bench)
     assert await status(bench, soon) == "deferred"
 
 
-async def test_what_is_due_needs_no_room_to_become_ready(bench: Bench):
+async def test_what_is_due_needs_no_capacity_to_become_ready(bench: Bench):
     due = [await bench.add(due_at=bench.clock.now() + 100) for _ in range(5)]
     bench.clock.advance(0.1)
     await bench.look_ahead(free=1)

@@ -34,7 +34,7 @@ async def test_all_or_nothing_at_the_bound(opened, address):
         assert not isinstance(await bench.offer(*[bench.row() for _ in range(5)]), Full)
 
 
-async def test_what_leaves_makes_room_and_says_so(opened, address):
+async def test_what_leaves_makes_capacity_and_says_so(opened, address):
     async with opened(address, bounds={"mail": 3}) as bench:
         await bench.offer(*[bench.row() for _ in range(3)])
         leases = await bench.claim()
@@ -54,7 +54,7 @@ async def test_what_is_owed_goes_past_the_bound(opened, address):
         assert isinstance(await bench.offer(bench.row("after")), Full)
 
 
-async def test_room_is_counted_again_after_a_restart(opened, address):
+async def test_capacity_is_counted_again_after_a_restart(opened, address):
     if address == "memory:":
         return
     async with opened(address, bounds={"mail": 5}) as bench:
@@ -64,13 +64,13 @@ async def test_room_is_counted_again_after_a_restart(opened, address):
         assert isinstance(await bench.offer(bench.row()), Full)
 
 
-async def test_a_duplicate_takes_no_room(opened, address):
+async def test_a_duplicate_takes_no_capacity(opened, address):
     async with opened(address, bounds={"mail": 1}) as bench:
         first = await bench.add(unique_key="u")
         assert await bench.offer(bench.row(unique_key="u")) == [first]
 
 
-async def test_a_rolled_back_unit_takes_no_room(opened, address):
+async def test_a_rolled_back_unit_takes_no_capacity(opened, address):
     async with opened(address, bounds={"mail": 1}) as bench:
 
         def unit(tx):

@@ -8,7 +8,7 @@ from tests.contract.bench import Bench
 
 
 def commits(bench: Bench) -> float:
-    return bench.store.facts()["commits_total"]
+    return bench.store.gauges()["commits_total"]
 
 
 async def test_callers_that_go_on_share_their_commits(bench: Bench):

@@ -36,7 +36,7 @@ async def test_jobs_of_a_level_come_in_the_order_of_their_ids(bench: Bench):
     assert ids_of(await bench.claim()) == added[3:]
 
 
-async def test_a_claim_takes_no_more_than_its_room_and_tells_which_levels_are_dry(bench: Bench):
+async def test_a_claim_takes_no_more_than_its_capacity_and_tells_which_levels_are_dry(bench: Bench):
     for _ in range(3):
         await bench.add(prio=1)
     claimed = await bench.demand(free=2, levels=(1,))
@@ -48,7 +48,7 @@ async def test_a_claim_takes_no_more_than_its_room_and_tells_which_levels_are_dr
 
 
 @pytest.mark.parametrize(("free", "lane"), [(3, 100), (100, 3)])
-async def test_a_claim_of_several_kinds_keeps_within_its_room_and_that_of_their_lane(bench: Bench, free, lane):
+async def test_a_claim_of_several_kinds_keeps_within_its_capacity_and_that_of_their_lane(bench: Bench, free, lane):
     for kind in ("mail", "sms"):
         await bench.offer(*[bench.row(kind) for _ in range(2)])
     wants = tuple(Want(kind, 100, LEVELS) for kind in ("mail", "sms"))

@@ -156,7 +156,7 @@ async def test_jobs_of_many_kinds_in_one_transaction_are_all_announced(store_ben
     await bench.ears.until(lambda: {(row.kind, 2) for row in rows} <= bench.ears.ready)
 
 
-async def test_a_taken_unique_key_answers_its_holder_and_takes_no_room(store_bench: Bench, database, way):
+async def test_a_taken_unique_key_answers_its_holder_and_takes_no_capacity(store_bench: Bench, database, way):
     bench = store_bench
     holder = await bench.add("few", unique_key="u")
     async with way(database) as (connection, commit, _):
@@ -188,7 +188,7 @@ async def test_the_bound_holds_in_a_callers_transaction_too(store_bench: Bench, 
         await bench.store.enqueue_in(connection, [bench.row("few")])
 
 
-async def test_room_of_a_rolled_back_caller_comes_back(store_bench: Bench, database):
+async def test_capacity_of_a_rolled_back_caller_comes_back(store_bench: Bench, database):
     bench = store_bench
     with psycopg.connect(database) as connection:
         await bench.store.enqueue_in(connection, [bench.row("few"), bench.row("few")])
@@ -199,7 +199,7 @@ async def test_room_of_a_rolled_back_caller_comes_back(store_bench: Bench, datab
     assert not isinstance(await bench.offer(bench.row("few"), bench.row("few")), Full)
 
 
-async def test_room_of_a_committed_caller_comes_back_with_its_jobs_only(store_bench: Bench, database):
+async def test_capacity_of_a_committed_caller_comes_back_with_its_jobs_only(store_bench: Bench, database):
     bench = store_bench
     with psycopg.connect(database) as connection:
         await bench.store.enqueue_in(connection, [bench.row("few"), bench.row("few")])
@@ -212,7 +212,7 @@ async def test_room_of_a_committed_caller_comes_back_with_its_jobs_only(store_be
 
 
 @pytest.mark.parametrize("way", [psycopg_sync, sqlalchemy_connection], ids=["psycopg", "sqlalchemy"])
-async def test_one_who_is_cancelled_while_a_thread_enqueues_waits_for_it_and_keeps_its_room(
+async def test_one_who_is_cancelled_while_a_thread_enqueues_waits_for_it_and_keeps_its_capacity(
     store_bench: Bench, database, way, monkeypatch
 ):
     bench = store_bench
@@ -241,7 +241,9 @@ async def test_one_who_is_cancelled_while_a_thread_enqueues_waits_for_it_and_kee
     assert isinstance(await bench.offer(bench.row("few")), Full)
 
 
-async def test_one_who_is_cancelled_before_the_room_is_lent_gives_it_back(store_bench: Bench, database, monkeypatch):
+async def test_one_who_is_cancelled_before_the_capacity_is_lent_gives_it_back(
+    store_bench: Bench, database, monkeypatch
+):
     bench = store_bench
     under_way, go_on = threading.Event(), threading.Event()
     lend = PostgresTx.lend

@@ -39,7 +39,7 @@ def test_what_was_left_in_the_database_is_asked_for_and_no_more(capacity):
 
 
 @pytest.mark.postgres
-async def test_a_unit_that_settles_and_admits_leases_its_own_room(opened, database):
+async def test_a_unit_that_settles_and_admits_leases_its_own_capacity(opened, database):
     async with opened(database, bounds={"mail": 80}) as bench:
         await bench.add()  # of a block of ten, nine are left in memory
         admit = Verb(WriterQueue.SETTLE, lambda tx, items: [tx.admit("mail", number) for number in items])

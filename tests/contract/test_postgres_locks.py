@@ -198,13 +198,13 @@ async def test_budgets_of_suspects_are_locked_in_the_same_order(opened, database
         assert await _first_of(database, "budget.kind", lambda: bench.store.submit(CLAIM_SUSPECTS, demand)) == "a"
 
 
-async def test_room_in_several_pools_is_taken_in_one_order(opened, database):
+async def test_capacity_in_several_pools_is_taken_in_one_order(opened, database):
     async with opened(database, bounds={"a": 8, "b": 8}) as bench:
         await bench.offer(bench.row("a"), bench.row("b"))  # of blocks of one, nothing is left in memory
         assert await _first_of(database, "capacity.pool", lambda: bench.offer(bench.row("b"), bench.row("a"))) == "a"
 
 
-async def test_room_for_a_callers_transaction_is_taken_in_the_same_order(opened, database):
+async def test_capacity_for_a_callers_transaction_is_taken_in_the_same_order(opened, database):
     async with opened(database, bounds={"a": 8, "b": 8}) as bench:
         await bench.offer(bench.row("a"), bench.row("b"))
         with psycopg.connect(database) as caller:

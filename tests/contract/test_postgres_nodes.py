@@ -58,18 +58,18 @@ async def test_the_node_of_an_owner_that_was_declared_dead_rests_for_a_minute(op
     await declare_dead(second, first.store.owner)
     first.clock.advance(REST_SECONDS - 1)
     async with opened(database) as newcomer:
-        assert newcomer.store._member.node == 2
+        assert newcomer.store._owner.node == 2
     first.clock.advance(1)
     async with opened(database) as newcomer:
-        assert newcomer.store._member.node == 0
+        assert newcomer.store._owner.node == 0
         assert len(query(database, "SELECT id FROM owner")) == 2
 
 
 async def test_a_clean_goodbye_frees_the_node_at_once(opened, database):
     async with opened(database) as first:
-        node = first.store._member.node
+        node = first.store._owner.node
     async with opened(database) as second:
-        assert second.store._member.node == node
+        assert second.store._owner.node == node
 
 
 async def test_a_heartbeat_does_not_revive_the_dead(two, database):
@@ -144,14 +144,14 @@ async def test_a_process_that_was_frozen_and_not_missed_goes_on_under_its_name(r
 
 
 async def test_a_process_that_was_frozen_and_declared_dead_makes_no_ids_until_it_has_a_new_name(real, database):
-    row, before = real.row(), (real.store.owner, real.store._member.node)
+    row, before = real.row(), (real.store.owner, real.store._owner.node)
     freeze_until_dead(real, database)
     with pytest.raises(Unavailable, match="no ids for now"):
         await real.offer(row)  # the row has an id; the commit needs one more
     assert await real.live() == {}
     await real.store.maintain()
     assert real.store.owner != before[0]
-    assert real.store._member.node != before[1]
+    assert real.store._owner.node != before[1]
     await real.offer(row)
     assert [lease.id for lease in await real.claim()] == [row.id]
 

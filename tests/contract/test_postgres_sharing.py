@@ -30,8 +30,8 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 async def two(opened, database):
     """Two benches on one database, and the database's address for a third look."""
     async with opened(database, bounds={"few": 16}) as first, opened(database, bounds={"few": 16}) as second:
-        heralds = [first.store._herald, second.store._herald]
-        while not all(one.facts and not one.alone for one in heralds):  # a word before they have met may be lost
+        notifiers = [first.store._notifier, second.store._notifier]
+        while not all(one.gauges and not one.alone for one in notifiers):  # a word before they have met may be lost
             await asyncio.sleep(0.001)
         yield first, second
 
@@ -62,9 +62,9 @@ async def test_a_table_of_the_same_name_in_another_schema_is_left_alone(opened, 
     query(database, "CREATE SCHEMA shop")
     query(database, "CREATE TABLE shop.job (id bigint)")
     async with opened(database) as first, opened(database) as second:
-        while not (first.store._herald.facts and second.store._herald.facts):
+        while not (first.store._notifier.gauges and second.store._notifier.gauges):
             await asyncio.sleep(0.001)
-        assert first.store._herald.facts["owners"] >= 1
+        assert first.store._notifier.gauges["owners"] >= 1
 
 
 async def test_each_store_has_an_owner_and_a_node_of_its_own(two, database):
@@ -182,7 +182,7 @@ async def test_credit_that_lies_idle_is_given_to_who_needs_it(two):
     assert isinstance(await first.offer(first.row("few")), Full)
 
 
-async def test_room_made_there_is_announced_here(two):
+async def test_capacity_made_there_is_announced_here(two):
     first, second = two
     await first.offer(*[first.row("few") for _ in range(16)])
     assert isinstance(await second.offer(second.row("few")), Full)
@@ -214,7 +214,7 @@ async def test_a_claim_that_waits_is_given_back_with_the_name_that_it_was_made_i
     assert piggyback.result() is None
 
 
-async def test_room_lent_under_a_name_that_is_gone_does_not_come_back_to_the_new_one(two, database):
+async def test_capacity_lent_under_a_name_that_is_gone_does_not_come_back_to_the_new_one(two, database):
     bench, _ = two
     with psycopg.connect(database) as connection:
         await bench.store.enqueue_in(connection, [bench.row("few")])
@@ -279,10 +279,10 @@ async def test_a_key_left_behind_by_a_stranger_is_found(two, database):
     assert ids_of(await first.claim()) == [identifier]
 
 
-async def test_facts_are_told_without_asking_the_database(two):
+async def test_gauges_are_told_without_asking_the_database(two):
     first, _ = two
     await first.settle([], Done())
-    facts = first.store.facts()
-    assert facts["handover_depth"] == 0
-    assert facts["commits_total"] >= 1
+    gauges = first.store.gauges()
+    assert gauges["handover_depth"] == 0
+    assert gauges["commits_total"] >= 1
     assert sql is not None

@@ -39,7 +39,7 @@ def many_descriptors() -> Iterator[None]:
 
 async def _met(*benches: Any) -> None:
     async with asyncio.timeout(20):
-        while not all(one.store._herald.facts and not one.store._herald.alone for one in benches):
+        while not all(one.store._notifier.gauges and not one.store._notifier.alone for one in benches):
             await asyncio.sleep(0.001)
 
 
@@ -63,11 +63,11 @@ def _failing_once(act: Callable[..., Any]) -> tuple[Callable[..., Any], list[str
     return fail_once, failures
 
 
-async def test_the_herald_goes_on_after_an_error_that_nobody_foresaw(opened, database):
+async def test_the_notifier_goes_on_after_an_error_that_nobody_foresaw(opened, database):
     async with opened(database) as first, opened(database) as second:
         await _met(first, second)
-        herald = second.store._herald
-        herald._heard, failures = _failing_once(herald._heard)
+        notifier = second.store._notifier
+        notifier._heard, failures = _failing_once(notifier._heard)
         async with asyncio.timeout(20):
             while ("mail", 1) not in second.ears.ready:  # a word that falls into the gap is lost, and that is allowed
                 await first.add(prio=1)

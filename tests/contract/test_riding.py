@@ -31,7 +31,7 @@ async def test_what_becomes_due_is_claimed_by_the_commit_that_makes_it_ready(ben
     assert ids_of(await piggyback) == [later]
 
 
-async def test_jobs_beyond_the_room_are_left_for_the_next_claim(bench: Bench):
+async def test_jobs_beyond_the_capacity_are_left_for_the_next_claim(bench: Bench):
     soon = [await bench.add(due_at=bench.clock.now() + 1000) for _ in range(5)]
     bench.clock.advance(1)
     bench.ears.ready.clear()
@@ -109,4 +109,4 @@ async def test_a_rider_is_served_when_its_batch_has_to_be_run_again(bench: Bench
     assert promoted is None
     assert isinstance(spoiled, Exception)
     assert ids_of(await piggyback) == [soon]
-    assert bench.store.facts()["reruns_total"] == 1
+    assert bench.store.gauges()["reruns_total"] == 1

@@ -128,7 +128,7 @@ ACTIONS = Plans(
         f"'d' || n, NULL, NULL, NULL, NULL, 0, '{{}}', n, CASE WHEN n % 10 > 0 THEN n END, NULL {EVERY}"),
         (f"INSERT INTO actions_step SELECT n, 1, 'sent', 'sms', n, n, n, n, n, 0, NULL, NULL, "
         f"CASE WHEN n % 10 = 1 THEN 'dead' END, 'm' || n, CASE WHEN n % 10 = 0 THEN n END, '[]', '', "
-        f"CASE WHEN n % 10 > 0 THEN n END, NULL {EVERY}"),
+        f"CASE WHEN n % 10 > 0 THEN n END, NULL, 0 {EVERY}"),
         f"INSERT INTO actions_sent SELECT n % 1000, n / 1000, 1, 1 {EVERY}",
     ],
     {
@@ -144,7 +144,9 @@ ACTIONS = Plans(
         "add_spent": {"channel_id": [n % 1000 for n in FEW], "hour": [5] * N, "messages": FEW, "segments": FEW},
         "find_steps_by_job": {"jobs": FEW},
         "find_steps_by_provider": {"names": [f"m{n}" for n in FEW]},
-        "find_deferred": {"channel": 20, "until": 20, "n": 10},
+        "find_deferred": {"channel": 20, "until": 20, "job": 20, "n": 10},
+        "find_digest": {"channel": 20, "until": 20},
+        "move_digest": {"channel": 30, "until": 30, "job": 30, "following": 31},
         "find_open_steps": {"after": 30_000, "n": 10},
         "find_stale_steps": {"after": 30_000, "before": 1 << 40, "n": 10},
         "find_prunable": {"before": 100, "n": 10},

@@ -32,9 +32,9 @@ async def states(bench):
 
 
 async def test_it_is_accepted_and_started_by_one_commit(bench):
-    before = bench.store.facts()["commits_total"]
+    before = bench.store.gauges()["commits_total"]
     identifier, leases = await together(bench.add(payload={"to": "ada"}), bench.claim())
-    assert bench.store.facts()["commits_total"] == before + 1
+    assert bench.store.gauges()["commits_total"] == before + 1
     (lease,) = leases
     assert (lease.id, lease.epoch, lease.attempt, codec.decode(lease.payload)) == (identifier, 1, 1, {"to": "ada"})
     now = bench.store.clock.now()
@@ -54,7 +54,7 @@ async def test_who_waited_goes_first(bench):
     assert (await states(bench))[newer][0] == READY
 
 
-async def test_the_room_of_a_claim_is_kept(bench):
+async def test_the_capacity_of_a_claim_is_kept(bench):
     *ids, leases = await together(*(bench.add() for _ in range(3)), bench.claim(free=2))
     assert [lease.id for lease in leases] == ids[:2]
     assert [row[0] for row in (await states(bench)).values()] == [LEASED, LEASED, READY]

@@ -11,7 +11,7 @@ from ulak.spine.units.rescue import RESCUE, Lost
 from ulak.testing import drain
 
 
-async def test_a_job_that_comes_back_while_its_lost_attempt_runs_leaves_its_room_behind(file):
+async def test_a_job_that_comes_back_while_its_lost_attempt_runs_leaves_its_capacity_behind(file):
     ulak = Ulak(settings=load(env={}, overrides={"store": file, **SETTINGS}).settings)
     began, again, let_go, pair = asyncio.Event(), asyncio.Event(), asyncio.Event(), asyncio.Barrier(2)
 

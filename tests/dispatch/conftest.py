@@ -10,6 +10,7 @@ import pytest
 
 from tests.postgres_server import fresh_database
 from ulak import Ulak
+from ulak.dispatch.command import TaskView
 from ulak.settings import Settings
 
 STORES = ["memory", pytest.param("postgres", marks=pytest.mark.postgres)]
@@ -56,3 +57,7 @@ def request(**fields: Any) -> dict[str, Any]:
 async def said(ulak: Ulak, recipient: str) -> list[str]:
     """What somebody's inbox holds, oldest first."""
     return [item.body for item in reversed(await ulak.notify.inbox(recipient))]
+
+
+def asked(view: TaskView) -> list[str]:
+    return [one.helper for one in view.pending]

@@ -123,6 +123,10 @@ async def test_a_cancelled_task_can_not_be_answered(served):
         ({"contact": {"notificationType": "EMAIL", "recipient": "x"}}, {"contact.recipient"}),
         ({"contact": {"notificationType": "EMAIL"}}, {"contact.recipient"}),
         ({"language": "de"}, {"language"}),
+        (
+            {"latitude": 91, "contact": {"notificationType": "PIGEON", "recipient": "x"}},
+            {"latitude", "contact.notificationType"},
+        ),
     ],
 )
 async def test_bad_tasks_are_refused_field_by_field(served, change, named):
@@ -137,13 +141,22 @@ async def test_what_is_not_finite_is_refused_by_its_field(served, number):
     assert (answer.status, fields(answer)) == (400, {"latitude"})
 
 
+async def test_a_bad_helper_is_refused_naming_each_field_once(served):
+    contact = {"notificationType": "EMAIL", "recipient": "x"}
+    answer = await served.ask("PUT", "/helpers/x", {"latitude": 91, "longitude": 1, "contact": contact, "colour": 1})
+    named = [one["field"] for one in answer.body["fields"]]
+    assert (answer.status, sorted(named)) == (400, ["colour", "contact.recipient", "latitude"])
+    assert (await served.get("/helpers/x")).status == 404
+
+
 async def test_other_bad_input_is_refused(served):
     task = (await opened(served))["id"]
     assert fields(await served.ask("PUT", "/helpers/x", {"latitude": 1})) == {"longitude"}
     assert fields(await said(served, task, "accept")) == {"helperId"}
     assert fields(await said(served, task, "accept", helperId="a b")) == {"helperId"}
     assert (await said(served, task, "accept", helperId="nobody")).status == 404
-    assert (await said(served, UNKNOWN, "accept", helperId="ahmet")).status == 404
+    nowhere = await said(served, UNKNOWN, "accept", helperId="ahmet")
+    assert (nowhere.status, UNKNOWN in nowhere.body["message"]) == (404, True)
     assert (await served.get(f"/tasks/{UNKNOWN}")).status == 404
     assert (await served.get("/tasks/nope")).status == 400
     assert (await served.ask("PUT", "/helpers/" + "a" * 101, {})).status == 400

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 
-from tests.dispatch.conftest import HERE, request, said, settle_in
+from tests.dispatch.conftest import HERE, asked, request, said, settle_in
 from tests.flow.stores import events_with
-from ulak import Permanent, Ulak
-from ulak.channels.channel import Receipt
 from ulak.clock import to_datetime
+from ulak.dispatch import records
 from ulak.dispatch.command import Answer
-from ulak.dispatch.depth import RECOUNT_SECONDS
 from ulak.dispatch.forms import NamedPosition
 from ulak.dispatch.model import HelperStatus, TaskState
 from ulak.dispatch.nearby.bbox import parse_box
 from ulak.dispatch.prune import prune_tasks
 from ulak.dispatch.refusal import AnswerRefused
-from ulak.errors import Conflict, Invalid, NotFound, Refused, Unavailable
-from ulak.settings import Settings
+from ulak.errors import Conflict, Invalid, NotFound, Unavailable
 from ulak.testing import advance, drain, enqueued
-
-
-def asked(view):
-    return [one.helper for one in view.pending]
 
 
 async def test_an_accepted_task_is_assigned_and_everybody_hears_of_it(ulak):
@@ -98,6 +91,25 @@ async def test_of_many_who_accept_at_once_one_wins(ulak):
     assert sum("Talep başka birine verildi; artık cevaplaman gerekmiyor." in one for one in told) == 19
 
 
+async def test_an_answer_that_was_decided_from_a_past_state_is_undone(ulak, monkeypatch):
+    await settle_in(ulak, 2)
+    task = (await ulak.dispatch.open(request(width=2))).task.id
+    load, seen = records.load_tasks, {}
+
+    def load_past(tx, world, ids):
+        past = SimpleNamespace(rows=lambda query, **given: seen.setdefault(query.name, tx.rows(query, **given)))
+        load(past, world, ids)
+
+    monkeypatch.setattr(records, "load_tasks", load_past)
+    await ulak.dispatch.accept(task, "h0")
+    with pytest.raises(Unavailable, match="has changed meanwhile"):
+        await ulak.dispatch.accept(task, "h1")
+    await drain(ulak)
+    assert (await ulak.dispatch.task(task)).task.helper_name == "h0"
+    assert (await ulak.dispatch.helper("h1")).doing == 0
+    assert await said(ulak, "ayşe") == ["H0 yola çıktı!"]
+
+
 async def test_a_restart_ends_what_is_overdue(make, clock, address):
     if address == "memory:":
         pytest.skip("memory: keeps nothing")
@@ -153,38 +165,6 @@ async def test_a_task_whose_caller_died_before_the_further_search_goes_on_by_its
     assert (verdict.wish, verdict.state) == ("search", TaskState.SEARCHING)
     await advance(ulak, 3)
     assert (await service.task(task)).task.state is TaskState.TIMED_OUT
-
-
-async def test_the_same_idempotency_key_opens_one_task(ulak):
-    await settle_in(ulak, 3)
-    views = await asyncio.gather(*(ulak.dispatch.open(request(), idempotency_key="k") for _ in range(5)))
-    assert len({view.task.id for view in views}) == 1
-    again = await ulak.dispatch.open(request(), idempotency_key="k")
-    assert asked(again) == ["h0"]
-    with pytest.raises(Conflict, match="another body"):
-        await ulak.dispatch.open(request(category="other"), idempotency_key="k")
-
-
-async def test_at_its_capacity_new_tasks_are_refused_and_answers_are_not(make):
-    async with make(capacity=2) as ulak:
-        await settle_in(ulak, 3)
-        first = await ulak.dispatch.open(request())
-        await ulak.dispatch.open(request())
-        with pytest.raises(Refused):
-            await ulak.dispatch.open(request())
-        await ulak.dispatch.accept(first.task.id, "h0")
-        await ulak.dispatch.complete(first.task.id, "h0")
-        await ulak.dispatch.open(request())
-
-
-async def test_unfinished_tasks_are_recounted(ulak):
-    await settle_in(ulak, 1)
-    await ulak.dispatch.open(request())
-    ulak.dispatch.depth.live = 0  # a caller who goes away while its commit is under way does not count it
-    await advance(ulak, RECOUNT_SECONDS)
-    async with asyncio.timeout(30):
-        while ulak.dispatch.depth.live != 1:
-            await asyncio.sleep(0.01)
 
 
 async def test_positions_in_bulk_are_hints_that_are_written_soon(ulak, clock):
@@ -282,35 +262,6 @@ async def test_an_offer_whose_timer_was_lost_ends_all_the_same(ulak, clock):
     await ulak.dispatch.progress.expire_overdue(30_000)
     await advance(ulak, 3)  # the room may have come first, and may still be searching
     assert (await ulak.dispatch.task(task)).task.state is TaskState.TIMED_OUT
-
-
-@dataclass
-class DeadLine:
-    """A channel that can reach nobody."""
-
-    name: str = "dead-line"
-
-    def can_handle(self, notification_type: str) -> bool:
-        return notification_type == "SMS"
-
-    async def handle(self, message: object) -> Receipt:
-        raise Permanent("no such number")
-
-    async def close(self) -> None: ...
-
-
-@pytest.mark.parametrize(("on_undelivered", "next_asked"), [("advance", ["h1"]), ("wait", ["h0"])])
-async def test_an_offer_that_nobody_could_be_told_of_moves_on_if_that_is_set(
-    address, clock, on_undelivered, next_asked
-):
-    given = Settings(store=address, dispatch={"on_undelivered": on_undelivered})
-    async with Ulak(address, settings=given, clock=clock, channels=[DeadLine()]) as ulak:
-        await settle_in(ulak, 2)
-        await ulak.dispatch.put_helper("h0", contact={"notificationType": "SMS", "recipient": "+905550000000"})
-        task = (await ulak.dispatch.open(request())).task.id
-        await drain(ulak)
-        assert asked(await ulak.dispatch.task(task)) == next_asked
-        assert (await ulak.dispatch.helper("h0")).timeouts == 0
 
 
 async def test_a_message_for_an_offer_is_not_sent_after_its_deadline(make, clock):

@@ -54,11 +54,12 @@ WRITES: dict[str, dict[str, Any]] = {
     "find_once": {"marks": ["a", "b"]},
     "update_offers": {
         "id": IDS, "state": ["EXPIRED"] * 50, "ended_at": MANY, "released_at": MANY, "reason": [None] * 50,
+        "before": ["OPEN"] * 50,
     },
     "update_tasks": {
         "id": IDS, "state": ["TIMED_OUT"] * 50, "helper": [None] * 50, "helper_name": [None] * 50, "searches": MANY,
         "max_searches": MANY, "searched_at": MANY, "place": MANY, "timer": MANY, "assigned_at": [None] * 50,
-        "ended_at": MANY, "reason": [None] * 50,
+        "ended_at": MANY, "reason": [None] * 50, "before": ["OFFERED"] * 50,
     },
     "update_helpers": {
         "id": IDS, "name": [None] * 50, "active": MANY, "doing": MANY, "skills": ["[]"] * 50, "language": [None] * 50,

@@ -8,9 +8,11 @@ from pathlib import Path
 import typer
 
 from ulak.cli import app
+from ulak.spine.loops import worker
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+MAX_CHANGE = 140  # characters: a line of the changelog is one change, and is read at once
 LINK = re.compile(r"\]\((?!https?://|mailto:|#)([^)#\s]+)")
 
 
@@ -39,6 +41,24 @@ def test_every_file_that_the_architecture_names_exists():
     named = set(re.findall(r"`([\w/]+\.py)`", text))
     assert len(named) > 20
     assert [name for name in sorted(named) if not any(f"/{path}".endswith(f"/{name}") for path in sources)] == []
+
+
+def test_the_workers_wiring_is_drawn_in_the_architecture_as_at_the_head_of_its_module():
+    drawing = (worker.__doc__ or "").partition("\n\n")[2].strip("\n")
+    assert "AttemptRunner" in drawing
+    assert f"```\n{drawing}\n```" in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+
+
+def test_a_change_is_one_line_of_the_changelog():
+    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    told = lines[lines.index("## Unreleased") + 1 :]
+    assert [line for line in told if line.startswith(" ") or len(line) > MAX_CHANGE + len("- ")] == []
+
+
+def test_no_line_of_the_changelog_stands_twice():
+    """Merges keep the lines of both sides (merge=union), so a section that was moved could come back."""
+    lines = [line for line in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines() if line]
+    assert sorted({line for line in lines if lines.count(line) > 1}) == []
 
 
 def test_every_command_is_documented():

@@ -24,9 +24,14 @@ from ulak.cli import app
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 ON_A_FILE = [
+    "howto/configure.md",
+    "howto/follow-a-list.md",
     "howto/operate.md",
+    "howto/run-cpu-work.md",
     "howto/run-jobs.md",
     "howto/test-your-handlers.md",
+    "howto/trace-with-opentelemetry.md",
+    "howto/verify-a-webhook.md",
     "reference/python.md",
     "tutorial/first-job.md",
     "tutorial/ilk-is.md",
@@ -35,7 +40,7 @@ ON_A_FILE = [
 PROGRAMS = ["tutorial/first-action-plan.md", "tutorial/first-notification.md"]  # whole ones, with their own loop
 ON_POSTGRES = ["howto/enqueue-in-your-transaction.md", "howto/move-to-postgresql.md"]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-FILE = re.compile(r"# (\w+\.py)\n")
+FILE = re.compile(r"# ([\w/]+\.py)\n")
 
 
 async def run(page: Path) -> None:
@@ -45,6 +50,7 @@ async def run(page: Path) -> None:
         if found[1] != "python":
             continue
         if file := FILE.match(found[2]):
+            Path(file[1]).parent.mkdir(exist_ok=True)
             Path(file[1]).write_text(found[2], encoding="utf-8")
         above = "\n" * text.count("\n", 0, found.start(2))  # so that a traceback names the page's own line
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT

@@ -29,7 +29,7 @@ async def fill(ulak, number=3):
     return await ulak.enqueue_many([NewJob("mail.send", f"first-{n}") for n in range(number)])
 
 
-async def test_offer_refuses_at_the_bound_and_takes_again_when_there_is_room(ulak, recorder):
+async def test_offer_refuses_at_the_bound_and_takes_again_when_there_is_capacity(ulak, recorder):
     async with ulak:
         await fill(ulak)
         assert await ulak.offer("mail.send", 4) is None
@@ -42,7 +42,7 @@ async def test_offer_refuses_at_the_bound_and_takes_again_when_there_is_room(ula
     assert ulak.telemetry.counters[("jobs_refused", "mail.send", "full")] == 1
 
 
-async def test_put_waits_for_room_for_as_long_as_it_takes(ulak, recorder):
+async def test_put_waits_for_capacity_for_as_long_as_it_takes(ulak, recorder):
     async with ulak:
         await fill(ulak)
         waiting = asyncio.create_task(ulak.put(NewJob("mail.send", 4)))
@@ -167,7 +167,7 @@ def rows(ulak, number):
     return to_rows([NewJob("mail.send")] * number, ulak.store.ids, ulak.store.clock.now())
 
 
-async def test_room_that_comes_between_the_refusal_and_the_line_is_not_missed(make, recorder):
+async def test_capacity_that_comes_between_the_refusal_and_the_line_is_not_missed(make, recorder):
     ulak = make()
     recorder.on(ulak, "mail.send", capacity=1, concurrency=1)
     async with ulak:
@@ -290,6 +290,42 @@ async def test_at_a_full_destination_that_is_down_nobody_waits(crowded, recorder
         assert await asyncio.wait_for(ulak.offer("hook.send", key="shop", timeout_seconds=60), 5) is None
         assert await ulak.offer("hook.send", key="bank") is not None
         await drain(ulak)
+
+
+async def test_put_waits_also_at_a_full_destination_that_is_down(crowded, recorder):
+    ulak = crowded
+    recorder.answers = [Transient("down")]
+    recorder.release.set()
+    async with ulak:
+        await crowd(ulak, 1)
+        await drain(ulak)
+        await crowd(ulak, 4)
+        late = asyncio.create_task(ulak.put(NewJob("hook.send", "late", key="shop")))
+        await stand(ulak, 1)
+        (job, *_) = await ulak.jobs.list(kind="hook.send", status="behind")
+        await ulak.jobs.cancel(job.id)
+        assert len(await late) == 1
+
+
+async def test_those_in_line_for_a_destination_that_goes_down_are_told_and_nobody_joins_them(crowded, recorder):
+    """One who puts, and so stays in line, keeps nobody else there."""
+    ulak = crowded
+    recorder.answers = [Transient("down")]
+    async with ulak:
+        await crowd(ulak)
+        stays = asyncio.create_task(ulak.put(NewJob("hook.send", key="shop")))
+        await stand(ulak, 1)
+        waiting = [asyncio.create_task(ulak.offer("hook.send", key="shop", timeout_seconds=60)) for _ in range(3)]
+        await stand(ulak, 4)
+        recorder.release.set()
+        await drain(ulak)
+        assert [breaker.state for breaker in ulak.loops.breakers.stopping()] == ["open"]
+        ulak.loops.gate.look()
+        assert await asyncio.gather(*waiting) == [None] * 3
+        await stand(ulak, 1)
+        assert await ulak.offer("hook.send", key="shop", timeout_seconds=60) is None
+        assert not stays.done()
+        stays.cancel()
 
 
 async def test_those_who_wait_for_a_full_destination_go_one_after_another(crowded, recorder):

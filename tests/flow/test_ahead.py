@@ -159,7 +159,7 @@ async def test_the_only_place_of_a_kind_is_left_to_work_that_is_due(make, record
     assert recorder.payloads == ["now", "soon"]
 
 
-async def test_held_jobs_leave_room_for_work_that_is_due(make, recorder):
+async def test_held_jobs_leave_capacity_for_work_that_is_due(make, recorder):
     ulak = make(worker={"concurrency": 10})
     recorder.on(ulak, "mail.send", concurrency=10)
     async with ulak:

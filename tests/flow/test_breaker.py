@@ -6,7 +6,9 @@ import asyncio
 import json
 from datetime import timedelta
 
-from ulak import Backoff, BreakerPolicy, Done, NewJob, Permanent, Transient, Unavailable
+import pytest
+
+from ulak import Backoff, BreakerPolicy, Done, NewJob, Permanent, Retry, Snooze, Transient, Unavailable
 from ulak.clock import to_datetime
 from ulak.http.app import build_app
 from ulak.spine.breaker import load_breakers, save_breakers
@@ -125,6 +127,45 @@ async def test_an_answer_of_the_destination_ends_the_trial_even_when_the_job_fai
         tally = (await ulak.jobs.tally())["hook.send"]
         assert (tally["dead"], tally["done"]) == (1, 3)
         assert await states(ulak) == {}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Permanent("too long", unsent=True), Snooze(60), Retry(60), Done(unsent=True), Dead("no words", unsent=True)],
+)
+async def test_an_attempt_that_says_nothing_of_the_destination_does_not_hide_that_it_fails(make, recorder, answer):
+    ulak = make()
+    breaking(ulak, recorder)
+    recorder.answers = [Transient("down"), Transient("down"), answer, Transient("down")]
+    async with ulak:
+        for number in range(4):
+            await ulak.enqueue("hook.send", number, key="shop", slots=9)
+            await drain(ulak)
+        assert await states(ulak) == {"shop": "open"}
+
+
+async def test_a_job_that_ends_elsewhere_because_its_destination_failed_counts_as_a_failure(make, recorder):
+    ulak = make()
+    breaking(ulak, recorder)
+    recorder.answers = [Done(error_class="transient")] * 3
+    async with ulak:
+        for number in range(3):
+            await ulak.enqueue("hook.send", number, key="shop", slots=9)
+            await drain(ulak)
+        assert await states(ulak) == {"shop": "open"}
+
+
+async def test_a_trial_that_was_not_sent_closes_nothing_and_is_followed_by_the_next_at_once(make, recorder):
+    ulak = make()
+    breaking(ulak, recorder, backoff=Backoff(first_seconds=3600))
+    recorder.answers = [Transient("down")] * 3 + [Permanent("too long", unsent=True)] * 2 + [Transient("down")]
+    async with ulak:
+        await ulak.enqueue_many([NewJob("hook.send", n, key="shop", slots=3) for n in range(10)])
+        await drain(ulak)
+        for _ in range(14):
+            await advance(ulak, 1)
+        assert len(recorder.jobs) == 6
+        assert await states(ulak) == {"shop": "open"}
 
 
 async def test_a_trial_that_is_cancelled_is_followed_by_another(make, recorder):

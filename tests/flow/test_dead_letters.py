@@ -206,7 +206,7 @@ async def test_what_is_no_id_is_refused_by_every_verb(ulak, identifier):
     async with ulak:
         jobs = ulak.jobs
         for verb in (jobs.get, jobs.cancel, jobs.drop, lambda one: jobs.edit(one, {}), lambda one: jobs.redrive([one])):
-            with pytest.raises(Invalid, match="is no id of a job"):
+            with pytest.raises(Invalid, match="is not a job's id"):
                 await verb(identifier)
 
 

@@ -280,5 +280,5 @@ async def test_a_heartbeat_that_failed_is_made_up_for_within_a_second(make, cloc
         for _ in range(100):
             await asyncio.sleep(0)
         clock.advance(MAX_SLEEP_SECONDS)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(30):
             await made_up.wait()

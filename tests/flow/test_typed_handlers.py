@@ -115,9 +115,9 @@ async def test_other_kinds_and_things_that_are_no_jobs_are_told_as_ever():
         await ulak.enqueue("other", {"number": "x"})
         with pytest.raises(Invalid):
             await ulak.enqueue(["order.ship"], {})
-        with pytest.raises(Invalid, match="is no job"):
+        with pytest.raises(Invalid, match="is not a job"):
             await ulak.enqueue_many(["order.ship"])
-        with pytest.raises(Invalid, match="is no list of jobs"):
+        with pytest.raises(Invalid, match="is not a list of jobs"):
             await ulak.enqueue_many(7)
 
 

@@ -33,7 +33,7 @@ async def test_of_many_who_ask_at_once_one_gets_the_key(make):
         assert (await ulak.jobs.tally())["mail.send"]["accepted"] == 3
 
 
-async def test_a_duplicate_takes_no_room(make, recorder):
+async def test_a_duplicate_takes_no_capacity(make, recorder):
     ulak = make(work=False)
     recorder.on(ulak, "mail.send", capacity=2)
     async with ulak:

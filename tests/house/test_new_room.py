@@ -109,11 +109,7 @@ async def count(desk: Desk) -> Shown:
 }
 # The only lines of other files, and where they go.
 LINES = {
-    "rooms.py": ("    notify: Room[Notify]\n", "    tiny: Room[Any]\n"),
-    "app.py": (
-        "    @property\n    def notify(self)",
-        "    @property\n    def tiny(self):\n        return self.rooms.tiny.service\n\n",
-    ),
+    "rooms.py": ("    notify: Namespace[Notify]", "    tiny: Namespace[Any] = Namespace()\n"),
     "settings/tree.py": ("    log: Log = Log()\n", "    tiny: TinySection = TinySection()\n"),
 }
 IMPORTS = {"settings/tree.py": ("from ulak.settings.worker import", "from ulak.settings.tiny import TinySection\n")}

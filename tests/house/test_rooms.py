@@ -40,9 +40,7 @@ def what_lacks(ulak, room) -> list[str]:
     lacking = [name for name in wanted if not (package / name).exists()]
     lacking += [place for place in places_of(room.name) if not place.exists()]
     lacking += [] if hasattr(ulak.settings, room.name) else [f"a section {room.name} in the settings"]
-    lacking += (
-        [] if isinstance(getattr(ulak, room.name, None), type(room.service)) else [f"a property Ulak.{room.name}"]
-    )
+    lacking += [] if isinstance(getattr(ulak, room.name, None), type(room.service)) else [f"Ulak.{room.name}"]
     return lacking + what_doors_lack(ulak, room)
 
 

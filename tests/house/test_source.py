@@ -102,6 +102,17 @@ def test_only_the_clock_asks_for_the_time():
     assert {name: words for name, words in found.items() if words} == {}
 
 
+def test_only_the_log_and_the_commands_know_structlog():
+    """Everything else writes through `ulak.log`, which asks the host first and prints nothing on standard output."""
+    known = [name for name, tree in MODULES.items() if "structlog" in imported(tree)]
+    assert sorted(known) == ["cli/logs.py", "log.py"]
+
+
+def imported(tree):
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {alias.name for node in nodes for alias in node.names} | {getattr(node, "module", None) for node in nodes}
+
+
 def forbidden_in(name):
     """The compute room's processes measure for themselves; they never ask what time it is."""
     return WALL_CLOCK if name.startswith("compute/") else WALL_CLOCK | MONOTONIC

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from datetime import timedelta
 
 import pytest
@@ -173,7 +174,7 @@ async def test_at_the_bound_a_notification_is_refused_or_waits_by_policy(make_in
         await ulak.notify.send("EMAIL", "ada@example.org", "a channel that is full refuses no other")
 
 
-async def test_a_producer_that_blocks_goes_on_when_there_is_room(make_in_memory, channel):
+async def test_a_producer_that_blocks_goes_on_when_there_is_capacity(make_in_memory, channel):
     channel.release = asyncio.Event()
     async with make_in_memory(notify={"capacity": 1}) as ulak:
         await ulak.notify.send("SMS", "+905551112233", "1")
@@ -184,6 +185,29 @@ async def test_a_producer_that_blocks_goes_on_when_there_is_room(make_in_memory,
         await second
         await drain(ulak)
     assert channel.bodies == ["1", "2"]
+
+
+@pytest.mark.parametrize("further", [{}, {"reference": "order-7"}, {"idempotency_key": "k"}])
+async def test_a_caller_says_how_long_it_waits_at_the_bound(make_in_memory, channel, further):
+    channel.release = asyncio.Event()
+    async with make_in_memory(notify={"capacity": 1, "admission": "wait", "wait_seconds": 3600}) as ulak:
+        await ulak.notify.send("SMS", "+905551112233", "1")
+        await channel.begun.wait()
+        with pytest.raises(Refused):
+            await ulak.notify.send("SMS", "+905551112233", "2", wait_seconds=0, **further)
+        for_a_time = asyncio.create_task(ulak.notify.send("SMS", "+905551112233", "2", wait_seconds=7, **further))
+        for_ever = asyncio.create_task(ulak.notify.send("SMS", "+905551112233", "3", wait_seconds=math.inf))
+        while sum(map(len, ulak.loops.gate._waiting.values())) < 2:
+            await asyncio.sleep(0)
+        ulak.clock.advance(7)
+        with pytest.raises(Refused):
+            await for_a_time
+        ulak.clock.advance(86_400)
+        assert not for_ever.done()
+        channel.release.set()
+        await for_ever
+        await drain(ulak)
+    assert channel.bodies == ["1", "3"]
 
 
 async def test_a_plug_in_brings_its_own_type(make_in_memory, channel):

@@ -98,4 +98,4 @@ async def test_notifications_are_found_by_the_senders_own_reference(make):
         await ulak.notify.send("SMS", "+905551112233", "3", reference="order-8")
         found = await ulak.notify.list(reference="order-7")
     assert again == second
-    assert [view.id for view in found] == [str(second), str(first)]
+    assert [(view.id, view.reference) for view in found] == [(str(second), "order-7"), (str(first), "order-7")]

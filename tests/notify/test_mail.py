@@ -102,6 +102,26 @@ async def test_a_server_that_never_greets_is_given_up_on_in_time(mail_server, cl
     assert (view.status, view.uncertain_attempts) == ("RETRYING", 0)
 
 
+async def test_as_many_letters_are_under_way_as_the_mail_server_has_slots(mail_server, clock):
+    """None of them waits for a connection while its time runs: that would look like a server that does not answer."""
+    server = await mail_server()
+    all_there, answered = asyncio.Event(), asyncio.Event()
+
+    async def answer_together():
+        if len(server.open) == 6:
+            all_there.set()
+        await answered.wait()
+
+    server.before_reply = answer_together
+    async with mailing(server.port, clock, slots_per_destination=6) as ulak:
+        for _ in range(20):
+            await ulak.notify.send("EMAIL", "ada@example.org", "Hello", subject="Hi")
+        await asyncio.wait_for(all_there.wait(), 10)
+        answered.set()
+        await drain(ulak)
+    assert (len(server.letters), server.most_at_once) == (20, 6)
+
+
 async def test_the_same_letter_is_recognisable_when_it_is_sent_twice(mail_server, clock):
     server = await mail_server()
     server.drop_at = "DATA"

@@ -60,6 +60,17 @@ async def test_a_dark_provider_trips_its_own_breaker(make, channels, server):
         assert (await ulak.notify.list(notification_type="PUSH"))[0].status == "DELIVERED"
 
 
+async def test_messages_that_no_provider_would_take_do_not_hide_that_it_is_dark(make, channels, server):
+    server.script = [twilio_error(20500, 500) for _ in range(10)]
+    async with make(channels=channels) as ulak:
+        for _ in range(10):
+            await ulak.notify.send("SMS", "+905550001122", "Hello")
+            await drain(ulak)
+            await ulak.notify.send("SMS", "+905550001122", "x" * 1601)
+            await drain(ulak)
+        assert [one.destination for one in ulak.loops.breakers.stopping()] == ["provider:twilio"]
+
+
 async def test_without_credentials_all_of_them_are_simulated(make_in_memory):
     async with make_in_memory() as ulak:
         sent = [await ulak.notify.send(name, "someone", "Hi") for name in ("SMS", "PUSH", "WHATSAPP", "SLACK")]

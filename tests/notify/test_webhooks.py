@@ -169,6 +169,16 @@ async def test_endpoints_without_the_secret_they_require_do_not_hide_that_their_
         assert [one.state for one in ulak.loops.breakers.all()] == ["open"]
 
 
+async def test_messages_that_are_never_sent_do_not_hide_that_their_server_fails(receiver, clock):
+    hooks = await receiver()
+    async with hooking(clock) as ulak:
+        await ulak.notify.endpoints.disable(f"{hooks.url}/off", "it is not wanted")
+        for _ in range(10):
+            assert (await sent(ulak, f"{hooks.url}/off")).status == "FAILED"
+            await sent(ulak, f"{hooks.url}/status/500")
+        assert [one.state for one in ulak.loops.breakers.all()] == ["open"]
+
+
 async def test_messages_in_a_hurry_do_not_open_the_breaker_of_a_server_that_others_use(receiver, clock):
     hooks = await receiver()
 
@@ -256,26 +266,73 @@ async def test_a_private_address_is_not_called(receiver, clock):
     assert "channels.webhook.allow" in view.detail
 
 
-async def test_one_destination_has_so_many_requests_at_once_and_no_more(receiver, clock):
-    hooks, go = await receiver(), asyncio.Event()
-    here = most = 0
+class Counter:
+    """Counts the requests that are here at once; the first three wait for one another."""
 
-    async def count(request):
-        nonlocal here, most
-        here += 1
-        most = max(most, here)
-        if here == 3:
-            go.set()
-        await go.wait()
-        here -= 1
+    def __init__(self):
+        self.here = self.most = 0
+        self._three = asyncio.Event()
+
+    async def answer(self, request):
+        self.here += 1
+        self.most = max(self.most, self.here)
+        if self.here == 3:
+            self._three.set()
+        await self._three.wait()
+        self.here -= 1
         return web.Response()
 
-    hooks.answer = count
+
+async def test_one_destination_has_so_many_requests_at_once_and_no_more(receiver, clock):
+    hooks, counter = await receiver(), Counter()
+    hooks.answer = counter.answer
     async with hooking(clock, slots_per_destination=3) as ulak:
         for _ in range(12):
             await ulak.notify.send("WEBHOOK", f"{hooks.url}/count", "Hello")
         await drain(ulak)
-    assert (most, len(hooks.requests)) == (3, 12)
+    assert (counter.most, len(hooks.requests)) == (3, 12)
+
+
+async def test_messages_of_many_order_keys_have_no_more_requests_at_once_to_one_destination(receiver, clock):
+    hooks, counter = await receiver(), Counter()
+    hooks.answer = counter.answer
+    async with hooking(clock, slots_per_destination=3) as ulak:
+        for number in range(12):
+            await ulak.notify.send("WEBHOOK", f"{hooks.url}/count", "Hello", order_key=f"customer-{number}")
+        await drain(ulak)
+        while len(hooks.requests) < 12:
+            await advance(ulak, 1)
+        stored = await ulak.notify.list(limit=100)
+    assert counter.most == 3
+    assert {(view.status, view.attempts) for view in stored} == {("DELIVERED", 1)}
+
+
+async def test_a_dead_destination_is_asked_once_in_a_while_whatever_the_order_keys(receiver, clock):
+    hooks, dead = await receiver(), "http://127.0.0.1:9/hook"
+    async with hooking(clock, retry_first_seconds=1, retry_cap_seconds=1) as ulak:
+        for number in range(20):
+            await ulak.notify.send("WEBHOOK", dead, "Hello", order_key=f"customer-{number}")
+        for _ in range(20):
+            await advance(ulak, 2)
+        assert [breaker.destination for breaker in ulak.loops.breakers.all()] == ["http://127.0.0.1:9"]
+        attempts = sum(view.attempts for view in await ulak.notify.list(limit=100))
+        assert 10 <= attempts < 20  # ten open it; after that, one a trial
+        view = await sent(ulak, f"{hooks.url}/status/200", order_key="customer-21")
+    assert view.status == "DELIVERED"
+
+
+async def test_order_is_kept_while_a_destination_has_no_place_free(receiver, clock):
+    hooks = await receiver()
+    async with hooking(clock, slots_per_destination=1) as ulak:
+        for number in range(5):
+            for name in ("ada", "bob"):
+                await ulak.notify.send("WEBHOOK", f"{hooks.url}/status/200", f"{name} {number}", order_key=name)
+        await drain(ulak)
+        while len(hooks.requests) < 10:
+            await advance(ulak, 1)
+    bodies = [json.loads(request.body)["body"] for request in hooks.requests]
+    for name in ("ada", "bob"):
+        assert [body for body in bodies if body.startswith(name)] == [f"{name} {number}" for number in range(5)]
 
 
 async def test_a_dead_destination_trips_its_breaker_and_leaves_the_others_alone(receiver, clock):

@@ -98,6 +98,20 @@ async def test_slow_receivers_hold_up_no_other(store, tmp_path):
         await is_served_at_once(server, IN_APP)
 
 
+@pytest.mark.parametrize("kind_of_receiver", ["dead", "hanging"])
+async def test_many_order_keys_to_a_receiver_that_does_not_answer_hold_up_no_other(store, tmp_path, kind_of_receiver):
+    async with contextlib.AsyncExitStack() as stack:
+        hanging = await stack.enter_async_context(Receiver(seconds=60).listening())
+        url = stack.enter_context(nobody()) if kind_of_receiver == "dead" else hanging.url
+        quick = await stack.enter_async_context(Receiver().listening())
+        server = await stack.enter_async_context(served(store, tmp_path))
+        sent = await asyncio.gather(*(server.post(**webhook(url), orderKey=f"customer-{n}") for n in range(1600)))
+        assert {status for status, _, _ in sent} == {202}
+        await is_served_at_once(server, webhook(quick.url))
+        await is_served_at_once(server, webhook(quick.url) | {"orderKey": "somebody"})
+        await is_served_at_once(server, IN_APP)
+
+
 async def test_a_receiver_that_fails_now_and_then_gets_the_good_ones_as_fast_as_one_that_does_not(store, tmp_path):
     async with (
         Receiver().listening() as sound,

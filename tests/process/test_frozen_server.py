@@ -64,7 +64,7 @@ def frozen(pids):
 
 def threads_of(ulak) -> list[threading.Thread]:
     store = ulak.store
-    return [owner._thread for owner in (*writers_of(ulak), store._herald, store._relay)]
+    return [owner._thread for owner in (*writers_of(ulak), store._notifier, store._relay)]
 
 
 class Load:

@@ -121,7 +121,7 @@ def test_more_levels_than_a_word_holds_are_told_in_several(news):
     assert sum(len(word.ready) for word in told) == 800
 
 
-def test_who_says_hello_while_the_herald_counts_the_others_is_not_overlooked():
+def test_who_says_hello_while_the_notifier_counts_the_others_is_not_overlooked():
     notifier = Notifier(connections=None, clock=DatabaseClock(ManualClock()), heard=lambda word: None)
 
     class Counting:
@@ -134,5 +134,5 @@ def test_who_says_hello_while_the_herald_counts_the_others_is_not_overlooked():
         def fetchall(self):
             return [(0, 0, 0, 1)]
 
-    notifier._read_facts(Counting())
+    notifier._read_gauges(Counting())
     assert not notifier.alone

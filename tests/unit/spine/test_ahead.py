@@ -141,7 +141,7 @@ def places(held: int, *wants: Want, free: int = 10, threads: int = 10, expected:
     return {kind: min(spare.places[sort] for sort in sorts) for kind, sorts in spare.needs.items()}
 
 
-def test_half_of_the_room_of_the_worker_of_the_lane_and_of_the_kind_is_to_spare():
+def test_half_of_the_capacity_of_the_worker_of_the_lane_and_of_the_kind_is_to_spare():
     wants = (Want("mail", 100, ()), Want("call", 6, ()), Want("fax", 100, (), lane="thread"), Want("sms", 1, ()))
     assert places(0, *wants, free=20, threads=8) == {"mail": 10, "call": 3, "fax": 4, "sms": 0}
 
@@ -151,7 +151,7 @@ def test_what_is_held_counts_as_part_of_that_half():
     assert [places(held, want, free=100)["mail"] for held in (0, 2, 6, 8, 20)] == [4, 3, 1, 0, -6]
 
 
-def test_what_is_expected_is_still_part_of_the_room_and_spoken_for():
+def test_what_is_expected_is_still_part_of_the_capacity_and_spoken_for():
     want = Want("mail", 8, (), lane="thread")
     assert [places(0, want, free=100, expected=number)["mail"] for number in (0, 3, 4)] == [4, 1, 0]
 

@@ -41,7 +41,7 @@ async def test_an_id_that_is_there_already_is_refused_and_its_neighbours_are_kep
     assert [event.job for event in await bench.events(4)] == [row.id, *(one.id for one in others)]
 
 
-async def test_a_refused_id_takes_no_room(bench: Bench):
+async def test_a_refused_id_takes_no_capacity(bench: Bench):
     row = bench.row()
     await bench.offer(row)
     with pytest.raises(Conflict):
@@ -50,7 +50,7 @@ async def test_a_refused_id_takes_no_room(bench: Bench):
     assert await bench.live() == {"mail": 10}
 
 
-async def test_of_many_that_come_singly_as_many_are_taken_as_there_is_room_for(bench: Bench):
+async def test_of_many_that_come_singly_as_many_are_taken_as_there_is_capacity_for(bench: Bench):
     rows = [bench.row() for _ in range(14)]
     answers = await asyncio.gather(*(bench.store.submit(ENQUEUE_ONE, row) for row in rows))
     taken = [answer for answer in answers if not isinstance(answer, Full)]

@@ -65,7 +65,7 @@ async def turn():
         await asyncio.sleep(0)
 
 
-async def test_room_that_comes_between_the_refusal_and_the_line_is_taken():
+async def test_capacity_that_comes_between_the_refusal_and_the_line_is_taken():
     store, _, gate = make()
     store.before_answer = lambda: store.give(gate)
     assert await asyncio.wait_for(gate.put(rows(1)), 5) == [1]
@@ -159,7 +159,7 @@ async def test_one_who_was_woken_in_vain_and_has_no_time_left_tells_the_next():
     assert await asyncio.wait_for(small, 5) == [10]
 
 
-async def test_a_newcomer_does_not_take_the_room_that_one_before_it_waits_to_grow():
+async def test_a_newcomer_does_not_take_the_capacity_that_one_before_it_waits_to_grow():
     store, _, gate = make()
     large = asyncio.create_task(gate.put(rows(1, 3)))
     await turn()

@@ -31,7 +31,7 @@ class Log:
         await self.gate.wait()
         if self.failure is not None:
             raise self.failure
-        return None, found
+        return None, found, False
 
     @contextmanager
     def watching(self):
