@@ -28,7 +28,7 @@ PAGES = (
                     Column("Name", "name"),
                     Column("Key", "id", "code"),
                     Column("Scopes", "scopes"),
-                    Column("Made", "createdAt", "time"),
+                    Column("Made", "madeAt", "time"),
                     Column("Revoked", "revokedAt", "time"),
                 ),
                 Empty("No key: only this machine may come in.", "ulak keys create ops --scope admin"),
