@@ -40,13 +40,13 @@ class Namespace(Generic[S]):
 
 
 class Namespaces(ABC):
-    """`ulak.notify` and the others. `<name>_room(host)` in `ulak.<name>.room` makes each."""
+    """`ulak.notify` and the others, in the order of menus. `<name>_room(host)` in `ulak.<name>.room` makes each."""
 
     notify: Namespace[Notify] = Namespace()
-    compute: Namespace[Compute] = Namespace()
-    actions: Namespace[Actions] = Namespace()
     dispatch: Namespace[Dispatch] = Namespace()
+    compute: Namespace[Compute] = Namespace()
     changes: Namespace[Changes] = Namespace()
+    actions: Namespace[Actions] = Namespace()
 
     @property
     @abstractmethod

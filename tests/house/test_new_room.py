@@ -82,12 +82,17 @@ def routes(ulak):
     router = APIRouter(prefix="/api/tiny", dependencies=[Depends(Needs("tiny"))])
 
     @router.get("/count")
-    async def count() -> int:
-        return await ulak.tiny.count()
+    async def count() -> dict[str, int]:
+        return {"notes": await ulak.tiny.count()}
 
     return Routes(routers=(router,), scope="count notes")
 """,
-    "console/pages/tiny.py": "PAGES = ()\n",
+    "console/pages/tiny.py": """
+from ulak.console.page import Column, ConsolePage, FactList
+
+NOTES = FactList("Notes", "/api/tiny/count", (Column("Notes that are kept", "notes", "number"),))
+PAGES = (ConsolePage("tiny", "Tiny notes", (NOTES,), "capabilities"),)
+""",
     "cli/commands/tiny.py": '''
 import typer
 
@@ -104,7 +109,7 @@ def register(app: typer.Typer) -> None:
 async def count(desk: Desk) -> Shown:
     """How many there are."""
     found = await desk.ask("GET", "/api/tiny/count")
-    return found, lines(f"{found} note(s)")
+    return found, lines(f"{found['notes']} note(s)")
 ''',
 }
 # The only lines of other files, and where they go.
@@ -116,19 +121,21 @@ IMPORTS = {"settings/tree.py": ("from ulak.settings.worker import", "from ulak.s
 
 USE = """
 import asyncio, sqlite3
-import ulak
-from prometheus_client import CollectorRegistry, generate_latest
+import aiohttp, ulak
 from ulak.http.app import build_app
+from ulak.http.server import address_of, listen, listening
+from ulak.settings import load
 from ulak.testing import drain
 
 async def main():
-    async with ulak.Ulak("sqlite:///ulak.db") as one:
+    settings = load(overrides={"store": "sqlite:///ulak.db", "http.port": 0}).settings
+    async with ulak.Ulak(settings=settings) as one:
         await one.enqueue("tiny.keep", "hello")
         await drain(one)
-        registry = CollectorRegistry()
-        registry.register(one.telemetry)
-        door = build_app(one)
-        print(generate_latest(registry).decode())
+        door, listener = build_app(one), listen(settings.http)
+        async with door.life(), listening(door, listener), aiohttp.ClientSession() as session:
+            for path in ("/api/tiny/count", "/metrics", "/console/tiny", "/openapi.json"):
+                print(await (await session.get(address_of(listener) + path)).text())
         print("scope:", door.scopes.texts["tiny"])
         print("reasons:", [reason for room in one.rooms for reason in room.reasons()])
 
@@ -169,9 +176,13 @@ def run(tree, folder, *arguments):
     return done.stdout
 
 
-def test_its_jobs_tables_metrics_scope_and_commands_work(tree, tmp_path):
+def test_its_jobs_tables_routes_metrics_page_scope_and_commands_work(tree, tmp_path):
     told = run(tree, tmp_path, "-c", USE)
+    assert told.startswith('{"notes":1}\n')
     assert "tiny_notes_total 1.0" in told
+    assert 'href="/console/tiny"' in told
+    assert re.search(r"<dt>Notes that are kept</dt>\s*<dd[^>]*>1</dd>", told)
+    assert '"/api/tiny/count"' in told
     assert "scope: count notes" in told
     assert "tiny was started on 1 store(s)" in told
     assert "[('tiny', 1)]" in told

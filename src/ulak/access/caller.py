@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ulak.errors import Error
+
+SCOPE_OF_CALLER = "ulak.caller"  # the name in an ASGI scope under which the door leaves the caller
 
 
 class Forbidden(Error):
@@ -58,3 +61,10 @@ class Caller:
 NOBODY = Caller("", "nobody", frozenset())
 # Whoever sent it is known by a signature, which the route checks: a provider that reports what became of a message.
 SIGNED = Caller("signed", "a signed request", frozenset())
+
+
+def caller_in(scope: Mapping[str, Any]) -> Caller:
+    """Return the caller that the door has left in an ASGI scope."""
+    found = scope[SCOPE_OF_CALLER]
+    assert isinstance(found, Caller)
+    return found

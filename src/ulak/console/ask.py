@@ -10,8 +10,7 @@ from urllib.parse import unquote, urlencode
 import msgspec
 from fastapi import FastAPI
 
-from ulak.access.caller import Caller
-from ulak.http.caller import SCOPE_OF_CALLER
+from ulak.access.caller import SCOPE_OF_CALLER, Caller
 
 _HEADERS = [(b"host", b"console"), (b"accept", b"application/json")]
 

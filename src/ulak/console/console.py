@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import RedirectResponse, Response
 
-from ulak.access.caller import NOBODY, Caller
+from ulak.access.caller import NOBODY, Caller, caller_in
 from ulak.access.keys import KeyRing
 from ulak.access.session import COOKIE, LIFETIME_SECONDS, Sessions
 from ulak.app import Ulak
@@ -23,11 +23,9 @@ from ulak.console.page import ConsolePage
 from ulak.console.render import Glance, PageRenderer
 from ulak.console.words import LANGUAGES, Say
 from ulak.errors import NotFound
-from ulak.http.caller import caller_of
 
 ASSETS = resources.files(__package__) / "assets"
 THEMES = ("", "light", "dark")
-MENU = "notify dispatch compute changes actions"  # rooms of others come after
 OWN_PAGES = ("overview", "jobs", "engine", "system")
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
@@ -40,8 +38,7 @@ HEADERS = {
 
 def pages_of(ulak: Ulak) -> dict[str, ConsolePage]:
     """The engine's pages and those of `ulak.console.pages.<room>`, in the order in which the menu has them."""
-    rooms = sorted((room.name for room in ulak.rooms), key=lambda name: (name not in MENU, MENU.find(name)))
-    names = (*OWN_PAGES, *rooms)
+    names = (*OWN_PAGES, *(room.name for room in ulak.rooms))
     found = [page for name in names for page in import_module(f"ulak.console.pages.{name}").PAGES]
     return {page.path: page for page in found}
 
@@ -93,7 +90,7 @@ def add_console(api: FastAPI, ulak: Ulak, sessions: Sessions, ring: KeyRing) -> 
 
     @router.get("/console/{path:path}")
     async def show(request: Request, path: str) -> Response:
-        caller = caller_of(request)
+        caller = caller_in(request.scope)
         if caller is NOBODY:
             return RedirectResponse("/console/login", 303)
         look = _look(request, ulak, caller)

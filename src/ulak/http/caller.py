@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 from fastapi import Request
 
-from ulak.access.caller import Caller, Scopes
+from ulak.access.caller import SCOPE_OF_CALLER, Caller, Scopes, caller_in
+
+__all__ = ["OWN_SCOPES", "SCOPE_OF_CALLER", "Needs", "caller_of", "loopback", "scopes_with"]
 
 # The reference page says the same. A room's scope comes with its routes.
 OWN_SCOPES = {
@@ -16,7 +18,6 @@ OWN_SCOPES = {
     "admin": "everything but compute and reveal, and besides it API keys, breakers and backups",
     "reveal": "see payloads unmasked (besides the scope that shows them masked)",
 }
-SCOPE_OF_CALLER = "ulak.caller"
 
 
 def scopes_with(rooms: Mapping[str, str], by_name: frozenset[str]) -> Scopes:
@@ -30,9 +31,7 @@ def loopback(known: Scopes) -> Caller:
 
 
 def caller_of(request: Request) -> Caller:
-    found = request.scope[SCOPE_OF_CALLER]
-    assert isinstance(found, Caller)
-    return found
+    return caller_in(request.scope)
 
 
 class Needs:
