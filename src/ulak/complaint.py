@@ -38,6 +38,8 @@ def of_decoder(reason: str, wanted: Any = None) -> str:
         return f"must be one of {', '.join(map(str, _choices(wanted)))}"
     if "RFC3339" in reason or "timezone" in reason:
         return INSTANT
+    if reason == "Number out of range":
+        return "must be a number that is not too large"
     found = _EXPECTED.fullmatch(reason)
     return reason if found is None else _expected(*found.groups())
 

@@ -141,6 +141,26 @@ async def test_what_is_not_finite_is_refused_by_its_field(served, number):
     assert (answer.status, fields(answer)) == (400, {"latitude"})
 
 
+@pytest.mark.parametrize("field", ["requesterId", "category", "description"])
+async def test_half_of_a_surrogate_pair_is_refused_as_not_json(served, field):
+    body = json.dumps(TASK | {field: "HALF"}).replace("HALF", r"\ud800")
+    answer = await served.post("/tasks", data=body)
+    assert (answer.status, fields(answer)) == (400, {"body"})
+
+
+async def test_a_nul_is_refused_by_its_field_on_every_store(served):
+    task = (await opened(served))["id"]
+    assert fields(await served.post("/tasks", TASK | {"description": "a\0b"})) == {"description"}
+    assert fields(await said(served, task, "cancel", reason="\0")) == {"reason"}
+    assert fields(await said(served, task, "release", helperId="ahmet", reason="a\n\0")) == {"reason"}
+    assert (await said(served, task, "cancel", reason="two\nlines\n")).body["reason"] == "two\nlines\n"
+
+
+async def test_a_number_that_no_float_can_hold_is_refused_in_words(served):
+    answer = await served.post("/tasks", data=json.dumps(TASK | {"radiusMeters": 10**400}))
+    assert answer.body["fields"] == [{"field": "radiusMeters", "message": "must be a number that is not too large"}]
+
+
 async def test_a_bad_helper_is_refused_naming_each_field_once(served):
     contact = {"notificationType": "EMAIL", "recipient": "x"}
     answer = await served.ask("PUT", "/helpers/x", {"latitude": 91, "longitude": 1, "contact": contact, "colour": 1})

@@ -120,9 +120,11 @@ def document_of(body: bytes) -> Any:
         return codec.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         try:
-            return json.loads(body)
+            found = json.loads(body)
+            json.dumps(found, ensure_ascii=False).encode()  # half of a surrogate pair is not text
         except (ValueError, RecursionError):
             raise Invalid(f"the body is not JSON: {error}", fields=[("body", "must be JSON")]) from None
+        return found
 
 
 def document_with(document: Any, fields: Mapping[str, Any]) -> Any:
@@ -164,6 +166,8 @@ def _fields_of(form: type[msgspec.Struct]) -> dict[str, FieldInfo]:
 def _converted(wanted: Any, value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise msgspec.ValidationError("must be finite")
+    if isinstance(value, str) and "\0" in value:  # PostgreSQL can't keep it
+        raise msgspec.ValidationError("must have no NUL character")
     return msgspec.convert(value, wanted)
 
 
