@@ -13,8 +13,10 @@ from ulak.spine.units.enqueue import Full
 
 log = get_logger("ulak.gate")
 
-# A bound has drained when nobody has met it for so long: at the bound it fills and drains with every job.
-DRAINED_SECONDS = 1.0
+# A bound that nobody has met for so long is looked at: at the bound it fills and drains with every job. A share is
+# looked at less often, because a shared store counts its jobs.
+LOOK_SECONDS = 1.0
+LOOK_AT_SHARE_SECONDS = 5.0
 MAX_NAMED = 1000  # of shares of keys; there may be as many as keys
 
 
@@ -32,22 +34,33 @@ class FullBounds:
             log.warning("bound_full", **_facts(full), note=f"{full.refusal(self._capacity)}")
         self._met[full.line] = (full, self._clock.monotonic())
 
-    def look(self, waiting: Container[str]) -> None:
-        """Forget those that nobody has met lately."""
-        earliest = self._clock.monotonic() - DRAINED_SECONDS
-        for line, (full, met_at) in list(self._met.items()):
-            if met_at <= earliest and line not in waiting:
-                del self._met[line]
-                log.info("bound_drained", **_facts(full))
+    def quiet(self, waiting: Container[str]) -> list[Full]:
+        """Return those that nobody has met lately: only a look tells whether they are still full."""
+        now = self._clock.monotonic()
+        return [
+            full
+            for line, (full, met_at) in self._met.items()
+            if now - met_at >= _look_seconds(full) and line not in waiting
+        ]
+
+    def looked_at(self, full: Full, *, is_full: bool) -> None:
+        if is_full:
+            self._met[full.line] = (full, self._clock.monotonic())
+        elif self._met.pop(full.line, None) is not None:
+            log.info("bound_drained", **_facts(full))
 
     def reasons(self) -> list[str]:
         """Why new work is refused or waits, in words. Everybody may ask, so keys are counted and not named."""
         met = [full for full, _ in self._met.values()]
         keys = Counter(full.kind for full in met if full.key is not None)
         return [str(full.refusal(self._capacity)) for full in met if full.key is None] + [
-            f"{number} keys of {kind} have their share of jobs waiting; new ones for them are refused"
+            f"{number} key{'s' if number > 1 else ''} of {kind} with a full share of jobs waiting; new ones are refused"
             for kind, number in keys.items()
         ]
+
+
+def _look_seconds(full: Full) -> float:
+    return LOOK_SECONDS if full.key is None else LOOK_AT_SHARE_SECONDS
 
 
 def _facts(full: Full) -> dict[str, str]:

@@ -24,7 +24,7 @@ from ulak.spine.loops.full_bounds import FullBounds
 from ulak.spine.patience import bounded_wait, is_request
 from ulak.spine.store import Store, Verb
 from ulak.spine.telemetry import Telemetry
-from ulak.spine.units.enqueue import ENQUEUE, Full
+from ulak.spine.units.enqueue import ENQUEUE, STILL_FULL, Full
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -268,7 +268,13 @@ class Gate:
     def look(self) -> None:
         """Now and then: a share grows with what is free of its kind, and other processes change both."""
         self.announce([name for name in self._waiting if _is_of_key(name)])
-        self.full.look(self._waiting)
+
+    async def look_at_full(self) -> None:
+        """Now and then: a bound that nobody has met lately may have drained, or may still be full."""
+        quiet = self.full.quiet(self._waiting)
+        still = await self._store.submit(STILL_FULL, quiet) if quiet else []
+        for full, is_full in zip(quiet, still, strict=True):
+            self.full.looked_at(full, is_full=is_full)
 
     def refuse_requests(self) -> None:
         """A stop begins: refuse requests that wait. Running jobs may still have more to enqueue."""

@@ -267,6 +267,7 @@ class Loops:
             await self._clock.wait(self._never, UPKEEP_SECONDS)
             await self._store.maintain()
             self.gate.look()
+            await self.gate.look_at_full()
             seen = self._skew()
             if abs(seen - skew) > CLOCK_STEP_MILLIS:
                 self._telemetry.count("clock_steps", "", "forward" if seen > skew else "back")

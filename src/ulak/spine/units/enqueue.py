@@ -229,6 +229,18 @@ def crowded(tx: Tx, kind: str, demand: CapacityNeed) -> Full | None:
     return None
 
 
+def _still_full(tx: Tx, verdicts: Sequence[Full]) -> list[bool]:
+    """Whether the next one would be refused as well."""
+    free = {full.kind: tx.free_of(live_pool(full.kind)) for full in verdicts}
+    parked: dict[str, int] = {}
+    for kind, left in free.items():
+        keys = [full.key for full in verdicts if full.kind == kind and full.key is not None]
+        parked |= tx.parked_of(keys, left + 1) if keys else {}
+    return [
+        tx.free_of(full.line) <= 0 if full.key is None else parked[full.key] >= free[full.kind] for full in verdicts
+    ]
+
+
 def _insert(tx: Tx, rows: Sequence[Row]) -> None:
     """Rows that are placed, and for which there is capacity."""
     if tx.trace is not None:
@@ -245,3 +257,7 @@ def _insert(tx: Tx, rows: Sequence[Row]) -> None:
 
 ENQUEUE: Verb[Sequence[Row], Accepted | Full] = Verb(WriterQueue.ENQUEUE, _enqueue_batches, len)
 ENQUEUE_ONE: Verb[Row, int | Full] = Verb(WriterQueue.ENQUEUE, _enqueue_singles)  # as most jobs come
+# In the line of those who enqueue: where capacity is leased, only they know what is held.
+STILL_FULL: Verb[Sequence[Full], list[bool]] = Verb(
+    WriterQueue.ENQUEUE, lambda tx, asked: [_still_full(tx, verdicts) for verdicts in asked]
+)
