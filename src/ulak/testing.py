@@ -60,7 +60,7 @@ async def _busy(ulak: Ulak) -> bool:
     worker.ahead.start_due()
     counts = await ulak.jobs.counts()
     held = Counter(one.lease.kind for one in worker.ahead.held())  # claimed, but not due yet
-    handled = [kind for kind in counts if _may_run(ulak, kind) and not worker.claimer.rests(kind)]
+    handled = [kind for kind in counts if _may_run(ulak, kind) and not worker.claimer.waits_for_rate(kind)]
     working = {kind: sum(counts[kind].get(name, 0) for name in _WORKING) for kind in handled}
     return len(worker.running) > held.total() or any(number > held[kind] for kind, number in working.items())
 

@@ -28,7 +28,7 @@ async def test_a_server_whose_commit_hangs_is_alive_but_not_ready(monkeypatch):
             assert (await served.get("/healthz")).status == 200
             metrics = await served.get("/metrics")
             assert metrics.status == 200
-            assert float(re.search(r'ulak_store\{fact="silent_seconds"\} (\S+)', metrics.text)[1]) > 0
+            assert float(re.search(r'ulak_store\{fact="stalled_seconds"\} (\S+)', metrics.text)[1]) > 0
         await waiting
         monkeypatch.undo()
         assert (await served.get("/readyz")).status == 200

@@ -85,7 +85,7 @@ def test_stopped_worker_that_goes_on_in_time_is_kept(make_engine, gate):
     assert engine.submit(jobs.pid).result(30) == pid
 
 
-def test_engine_survives_the_death_of_its_nursery(make_engine, gate):
+def test_engine_survives_the_death_of_its_forkserver(make_engine, gate):
     engine = make_engine()
     future = engine.submit(jobs.hold, gate.started, gate.path, "done")
     old = gate.wait()

@@ -15,7 +15,7 @@ from ulak.cli.schema import migrate_store
 from ulak.clock import SystemClock
 from ulak.errors import Misconfigured, Unavailable
 from ulak.settings import Settings
-from ulak.stores.postgres import connections as postgres_wires
+from ulak.stores.postgres import connections
 from ulak.stores.postgres.check import check_sessions
 from ulak.stores.postgres.connections import connect
 from ulak.stores.postgres.store import PostgresStore
@@ -192,7 +192,7 @@ async def test_work_goes_on_when_a_server_takes_no_writes_any_more_and_another_d
 
 async def test_work_waits_for_a_server_that_takes_writes(opened, bare, monkeypatch):
     waits = threading.Event()
-    is_writable = postgres_wires.is_writable
+    is_writable = connections.is_writable
 
     def watched(connection):
         found = is_writable(connection)
@@ -200,7 +200,7 @@ async def test_work_waits_for_a_server_that_takes_writes(opened, bare, monkeypat
             waits.set()
         return found
 
-    monkeypatch.setattr(postgres_wires, "is_writable", watched)
+    monkeypatch.setattr(connections, "is_writable", watched)
     async with opened(bare) as bench:
         execute(bare, "ALTER DATABASE this SET default_transaction_read_only = on")
         await bench.store.write(run_here("SET default_transaction_read_only = on"))

@@ -155,7 +155,7 @@ async def test_while_results_can_not_be_kept_a_rate_that_allows_more_lets_the_wo
         await ulak.enqueue_many([NewJob("mail.send", number) for number in range(2)])
         await drain(ulak)
         claimer, looks = ulak.loops.worker.claimer, []
-        assert claimer.rests("mail.send")
+        assert claimer.waits_for_rate("mail.send")
         async with nothing_is_claimed(ulak):
             monkeypatch.setattr(claimer, "_look_around", lambda: looks.append(1))
             ulak.clock.advance(2)

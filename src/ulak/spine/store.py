@@ -277,7 +277,7 @@ class Store(Protocol):
         """Queue an item that triggers no commit itself. It joins the writer's next commit that makes jobs ready."""
 
     def withdraw_piggyback(self) -> None:
-        """Take back what waits for a ride, which is then answered with None; what is on its way gets its answer."""
+        """Take back claims that wait for a commit: they are answered with None. One under way gets its answer."""
 
     async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a plain function in a transaction of Ulak's own: atomic, database only, re-runnable."""

@@ -202,55 +202,55 @@ def lease(kind):
 
 
 @pytest.fixture
-def note_ready():
+def hints():
     handlers = Handlers()
     for kind in ("a", "b"):
         handlers.add(Handler(kind, nothing))
     return WorkHints(handlers)
 
 
-def test_what_becomes_ready_while_a_claim_is_under_way_stays_hot_though_the_claim_found_nothing(note_ready):
-    note_ready.add([("a", 2)])
-    note_ready.look()
-    note_ready.add([("a", 2)])
-    note_ready.note(Claimed(dry=[("a", 2)]), 0)
-    assert note_ready.levels(0) == {"a": (2,)}
-    note_ready.look()
-    note_ready.note(Claimed(dry=[("a", 2)]), 0)
-    assert note_ready.levels(0) == {}
+def test_what_becomes_ready_while_a_claim_is_under_way_stays_hot_though_the_claim_found_nothing(hints):
+    hints.add([("a", 2)])
+    hints.claim_sent()
+    hints.add([("a", 2)])
+    hints.note(Claimed(dry=[("a", 2)]), 0)
+    assert hints.levels(0) == {"a": (2,)}
+    hints.claim_sent()
+    hints.note(Claimed(dry=[("a", 2)]), 0)
+    assert hints.levels(0) == {}
 
 
-def test_a_look_everywhere_that_is_asked_for_while_a_claim_is_under_way_is_not_undone_by_its_answer(note_ready):
-    note_ready.add_all()
-    note_ready.look()
-    note_ready.add_all()
-    note_ready.note(Claimed(dry=[(kind, level) for kind in ("a", "b") for level in LEVELS]), 0)
-    assert note_ready.levels(0) == {"a": LEVELS, "b": LEVELS}
+def test_a_look_everywhere_that_is_asked_for_while_a_claim_is_under_way_is_not_undone_by_its_answer(hints):
+    hints.add_all()
+    hints.claim_sent()
+    hints.add_all()
+    hints.note(Claimed(dry=[(kind, level) for kind in ("a", "b") for level in LEVELS]), 0)
+    assert hints.levels(0) == {"a": LEVELS, "b": LEVELS}
 
 
-def test_the_kind_that_was_served_longest_ago_comes_first(note_ready):
-    note_ready.add_all()
-    note_ready.note(Claimed(leases=[lease("a")]), 0)
-    assert list(note_ready.levels(0)) == ["b", "a"]
-    note_ready.note(Claimed(leases=[lease("b")]), 0)
-    assert list(note_ready.levels(0)) == ["a", "b"]
+def test_the_kind_that_was_served_longest_ago_comes_first(hints):
+    hints.add_all()
+    hints.note(Claimed(leases=[lease("a")]), 0)
+    assert list(hints.levels(0)) == ["b", "a"]
+    hints.note(Claimed(leases=[lease("b")]), 0)
+    assert list(hints.levels(0)) == ["a", "b"]
 
 
-def test_a_kind_rests_until_its_rate_allows_more_and_then_is_hot_at_every_level(note_ready):
-    note_ready.add([("a", 0)])
-    note_ready.note(Claimed(dry=[("a", 0)], rate_wait_seconds={"a": 0.4}), 10)
-    assert note_ready.rests("a", 10.3)
-    assert note_ready.rest_seconds(10.1, 1) == pytest.approx(0.3)
-    assert note_ready.levels(10.3) == {}
-    assert not note_ready.rests("a", 10.4)
-    assert note_ready.levels(10.5) == {"a": LEVELS}
+def test_a_kind_rests_until_its_rate_allows_more_and_then_is_hot_at_every_level(hints):
+    hints.add([("a", 0)])
+    hints.note(Claimed(dry=[("a", 0)], rate_wait_seconds={"a": 0.4}), 10)
+    assert hints.waits_for_rate("a", 10.3)
+    assert hints.rest_seconds(10.1, 1) == pytest.approx(0.3)
+    assert hints.levels(10.3) == {}
+    assert not hints.waits_for_rate("a", 10.4)
+    assert hints.levels(10.5) == {"a": LEVELS}
 
 
-def test_suspects_are_announced_apart_and_kinds_without_a_handler_not_at_all(note_ready):
-    note_ready.suspects = False
-    note_ready.add([("c", 2), ("a", SUSPECT_LEVEL)])
-    assert note_ready.suspects
-    assert note_ready.levels(0) == {}
+def test_suspects_are_announced_apart_and_kinds_without_a_handler_not_at_all(hints):
+    hints.suspects = False
+    hints.add([("c", 2), ("a", SUSPECT_LEVEL)])
+    assert hints.suspects
+    assert hints.levels(0) == {}
 
 
 # How an attempt ends

@@ -33,7 +33,7 @@ from ulak.spine.loops.bulk import analyze_tables, write_in_slices
 from ulak.spine.room import Host
 
 MAX_SAMPLE = 100
-LEAST_ROWS = 200  # a slice of them takes some 3 ms; on a busy machine the slices else shrank to a few rows each
+MIN_ROWS = 200  # a slice of them takes some 3 ms; on a busy machine the slices else shrank to a few rows each
 
 
 class SyncRun:
@@ -188,7 +188,7 @@ class SyncRun:
         """In slices of a few milliseconds each, so that jobs beside them hardly wait."""
         wanted = (row for row in delta.deltas() if not (withheld and row.change == REMOVED))
         unit = partial(lease.append, held=self._lease, feed=feed.name, sync=self._order.sync)
-        await write_in_slices(self._host.store, unit, enumerate(wanted, feed.head_pos + 1), least=LEAST_ROWS)
+        await write_in_slices(self._host.store, unit, enumerate(wanted, feed.head_pos + 1), least=MIN_ROWS)
 
     def _ending(self, verdict: SyncVerdict, **given: Any) -> Ending:
         last, cause = self._last, "source"

@@ -33,17 +33,17 @@ class Claimer:
         store: Store,
         handlers: Handlers,
         clock: Clock,
-        underway: RunningJobs,
+        running: RunningJobs,
         settler: Settler,
         begin: Callable[[list[Lease]], None],
     ) -> None:
         self._store = store
         self._clock = clock
-        self._running_jobs = underway
+        self._running_jobs = running
         self._settler = settler
         self._begin = begin
         self._hints = WorkHints(handlers)
-        self._suspects = Suspects(store, handlers, clock, self._hints, underway, self._claim_suspects)
+        self._suspects = Suspects(store, handlers, clock, self._hints, running, self._claim_suspects)
         self._claimer = ClaimVerbs()
         self._piggyback: asyncio.Future[Claimed | None] | None = None
         self._not_claiming = asyncio.Event()
@@ -70,9 +70,9 @@ class Claimer:
             self._hints.suspects = True
         self._wake.set()
 
-    def rests(self, kind: str) -> bool:
+    def waits_for_rate(self, kind: str) -> bool:
         """Whether work of this kind has to wait for its rate."""
-        return self._hints.rests(kind, self._clock.monotonic())
+        return self._hints.waits_for_rate(kind, self._clock.monotonic())
 
     def free(self) -> Demand | None:
         """For whatever kind of work may come now; None without capacity."""
@@ -115,14 +115,14 @@ class Claimer:
         demand = self.free()
         if demand is None:
             return None
-        self._hints.look()
+        self._hints.claim_sent()
         self._not_claiming.clear()
         self._piggyback = piggyback = self._store.piggyback(self._claimer.piggyback, demand)
         piggyback.add_done_callback(self._begin_piggyback)
         return piggyback
 
     def _begin_piggyback(self, piggyback: asyncio.Future[Claimed | None]) -> None:
-        """Begin what a ride has brought, at once and only once."""
+        """Begin what the piggybacked claim has brought, at once and only once."""
         if piggyback is not self._piggyback:
             return
         self._piggyback = None
@@ -149,7 +149,7 @@ class Claimer:
         if demand is None:
             return suspects > 0
         probe.reach("worker.before_claim")
-        self._hints.look()
+        self._hints.claim_sent()
         claimed = await self._take(self._claimer.verb, demand)
         self._note(claimed)
         return bool(claimed.leases) or claimed.expired > 0 or suspects > 0

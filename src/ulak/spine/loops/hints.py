@@ -18,7 +18,7 @@ class WorkHints:
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = handlers
         self._hot: set[tuple[str, int]] = set()
-        self._newer: set[tuple[str, int]] = set()  # heated since the last look: its answer says nothing of these
+        self._newer: set[tuple[str, int]] = set()  # ready since the last claim went out, which says nothing of them
         self._resting: dict[str, float] = {}
         self._turns: dict[str, int] = {}
         self._turn = 0
@@ -38,7 +38,7 @@ class WorkHints:
         self.add((handler.kind, level) for handler in self._handlers for level in LEVELS)
         self.suspects = True
 
-    def look(self) -> None:
+    def claim_sent(self) -> None:
         """A claim goes out now; what becomes ready from here on is news to its answer."""
         self._newer.clear()
 
@@ -69,7 +69,7 @@ class WorkHints:
             del self._resting[kind]
             self._hot.update((kind, level) for level in LEVELS)
 
-    def rests(self, kind: str, now: float) -> bool:
+    def waits_for_rate(self, kind: str, now: float) -> bool:
         return self._resting.get(kind, now) > now
 
     def rest_seconds(self, now: float, longest: float) -> float:

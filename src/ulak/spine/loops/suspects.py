@@ -26,14 +26,14 @@ class Suspects:
         handlers: Handlers,
         clock: Clock,
         note_ready: WorkHints,
-        underway: RunningJobs,
+        running: RunningJobs,
         claim: Callable[[SuspectDemand], Awaitable[int]],
     ) -> None:
         self._store = store
         self._handlers = handlers
         self._clock = clock
         self._hints = note_ready
-        self._running_jobs = underway
+        self._running_jobs = running
         self._claim = claim
         self._alone_at: float | None = None  # when to try again to run one alone; None when none waits
 

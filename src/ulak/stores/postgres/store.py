@@ -30,7 +30,7 @@ from ulak.stores.postgres.reader import Reader
 from ulak.stores.postgres.recount import recount
 from ulak.stores.postgres.relay import Relay
 from ulak.stores.postgres.session import PostgresSession, in_our_words
-from ulak.stores.postgres.upkeep import give_back, look_at_members, pay_debts, say_goodbye
+from ulak.stores.postgres.upkeep import give_back, look_at_owners, pay_debts, say_goodbye
 from ulak.stores.writer.writer import RUN_UNIT, Writer
 
 T = TypeVar("T")
@@ -270,7 +270,7 @@ class PostgresStore:
             self._floors.reset()
         if self._owner.taken_for_dead or now - self._owner_checked_at >= OWNER_SECONDS:
             self._owner_checked_at = now
-            await self._check_members()
+            await self._check_owners()
         idle, debts = self._credits.idle(), self._credits.debts()
         if idle:
             await self.write(give_back, idle)
@@ -280,9 +280,9 @@ class PostgresStore:
         if lacking and self._listener is not None:
             self._listener.committed(AfterCommit(), lacking)
 
-    async def _check_members(self) -> None:
+    async def _check_owners(self) -> None:
         # Beside the writers: they can't commit while this process has no ids.
-        present, dead_hold_credit = await self.read(look_at_members, self.owner)
+        present, dead_hold_credit = await self.read(look_at_owners, self.owner)
         if not present:
             await self._go_on_under_a_new_name()
         if dead_hold_credit:
@@ -320,6 +320,6 @@ class PostgresStore:
             "commits_total": sum(writer.commits for writer in writers),
             "reruns_total": sum(writer.reruns for writer in writers),
             "handover_depth": sum(writer.waiting() for writer in writers),
-            "silent_seconds": self.stalled_seconds(),
+            "stalled_seconds": self.stalled_seconds(),
             **self._notifier.gauges,
         }

@@ -25,7 +25,7 @@ def give_back(tx: Tx, idle: dict[str, int]) -> None:
             tx.give_credit(pool, number)
 
 
-def look_at_members(tx: Tx, owner: int) -> tuple[bool, bool]:
+def look_at_owners(tx: Tx, owner: int) -> tuple[bool, bool]:
     return tx.row(sql.find_owner, id=owner) is not None, tx.row(sql.find_credit_of_the_dead) is not None
 
 

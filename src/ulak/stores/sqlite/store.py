@@ -194,5 +194,5 @@ class SqliteStore:
             "commits_total": self._writer.commits if self._writer else 0,
             "reruns_total": self._writer.reruns if self._writer else 0,
             "handover_depth": self._writer.waiting() if self._writer else 0,
-            "silent_seconds": self.stalled_seconds(),
+            "stalled_seconds": self.stalled_seconds(),
         }

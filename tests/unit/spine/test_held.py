@@ -21,12 +21,12 @@ from ulak.spine.units.timers import Look, budget_of, limits_of
 
 
 class Track:
-    """An Ahead, and what it has started and when."""
+    """HeldJobs, and which of them it has started when."""
 
     def __init__(self, clock) -> None:
         self.clock = clock
         self.started: list[tuple[int, int]] = []
-        self.ahead = HeldJobs(clock, self._start)
+        self.held = HeldJobs(clock, self._start)
         self._ids = iter(range(1, 10_000))
 
     def _start(self, begun: list[Attempt]) -> None:
@@ -40,7 +40,7 @@ class Track:
 
     def put(self, *millis: int) -> list[int]:
         begun = [self.running(one) for one in millis]
-        self.ahead.put(begun)
+        self.held.put(begun)
         return [one.lease.id for one in begun]
 
     @property
@@ -61,7 +61,7 @@ def track(clock) -> Track:
 async def test_what_is_due_starts_at_once(track: Track):
     ids = track.put(-5, 0)
     assert track.ids == ids
-    assert track.ahead.held() == []
+    assert track.held.held() == []
 
 
 async def test_the_rest_starts_at_its_millisecond_and_not_before(track: Track):
@@ -105,7 +105,7 @@ async def test_what_is_due_together_starts_together_in_the_order_of_its_time(tra
 async def test_two_attempts_of_one_job_can_be_held(track: Track):
     first = track.running(10)
     second = Attempt(msgspec.structs.replace(first.lease, epoch=2), first.handler, first.times)
-    track.ahead.put([second, first])
+    track.held.put([second, first])
     track.clock.advance(0.01)
     await settle_down()
     assert track.ids == [first.lease.id] * 2
@@ -113,24 +113,24 @@ async def test_two_attempts_of_one_job_can_be_held(track: Track):
 
 async def test_a_job_that_was_never_deferred_starts_at_once_whatever_the_clock_of_its_sender_says(track: Track):
     ahead_of_us = track.running(5000, accepted=5000)
-    track.ahead.put([ahead_of_us])
+    track.held.put([ahead_of_us])
     assert track.ids == [ahead_of_us.lease.id]
 
 
 async def test_what_is_taken_back_does_not_start(track: Track):
     ids = track.put(20, 10)
-    assert [one.lease.id for one in track.ahead.take_back()] == [ids[1], ids[0]]
+    assert [one.lease.id for one in track.held.take_back()] == [ids[1], ids[0]]
     track.clock.advance(1)
     await settle_down()
     assert track.started == []
-    assert track.ahead.take_back() == []
+    assert track.held.take_back() == []
 
 
 async def test_what_has_ended_meanwhile_is_not_counted(track: Track):
     one, other = track.running(10), track.running(10)
-    track.ahead.put([one, other])
+    track.held.put([one, other])
     one.outcome = DONE
-    assert track.ahead.held() == [other]
+    assert track.held.held() == [other]
 
 
 def places(held: int, *wants: Want, free: int = 10, threads: int = 10, expected: int = 0) -> dict[str, int]:
@@ -160,14 +160,14 @@ async def test_what_a_look_made_ready_is_expected_until_it_is_claimed_or_due(tra
     demand = Demand(1, (Want("mail", 10, ()),), 10, {"async": 10})
     ours, others = track.running(10), track.running(20)
     ours.handler = Handler("mail", lambda _: None, lane="thread")
-    spare = track.ahead.spare(demand)
-    track.ahead.expect(Look(None, [(one.lease.id, one.lease.due_at, "mail") for one in (ours, others)]), spare)
-    assert (spare.places["all"], track.ahead.spare(demand).places["all"]) == (5, 3)
-    track.ahead.put([ours])
-    assert track.ahead.spare(replace(demand, free=9)).places["all"] == 3
+    spare = track.held.spare(demand)
+    track.held.expect(Look(None, [(one.lease.id, one.lease.due_at, "mail") for one in (ours, others)]), spare)
+    assert (spare.places["all"], track.held.spare(demand).places["all"]) == (5, 3)
+    track.held.put([ours])
+    assert track.held.spare(replace(demand, free=9)).places["all"] == 3
     track.clock.advance(0.02)
     await settle_down()
-    assert track.ahead.spare(demand).places["all"] == 5
+    assert track.held.spare(demand).places["all"] == 5
 
 
 def test_a_kind_with_a_rate_has_nothing_to_spare():
@@ -203,12 +203,12 @@ def test_each_starts_once_at_the_first_look_that_is_not_before_its_time(batches,
             begun = [track.running(millis) for millis in (batches[number] if number < len(batches) else [])]
             due |= {one.lease.id: one.lease.due_at for one in begun}
             if begun:
-                track.ahead.put(begun)
+                track.held.put(begun)
             await settle_down()
             track.clock.advance((steps[number] if number < len(steps) else 0) / 1000)
-            track.ahead.start_due()
+            track.held.start_due()
         assert sorted(track.ids) == sorted(one for one in due if due[one] <= track.clock.now())
         assert all(at >= due[identifier] for identifier, at in track.started)
-        track.ahead.take_back()
+        track.held.take_back()
 
     asyncio.run(run())

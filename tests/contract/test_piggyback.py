@@ -1,4 +1,4 @@
-"""A claim that waits for work rides along with the commit that makes some ready."""
+"""A claim that waits for work joins the commit that makes some ready."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_what_was_taken_along_wakes_nobody(bench: Bench):
     assert bench.ears.ready == set()
 
 
-async def test_a_rider_leaves_the_suspects_and_their_wake_up_to_others(bench: Bench):
+async def test_a_waiting_claim_leaves_the_suspects_and_their_wake_up_to_others(bench: Bench):
     lost = await bench.add()
     await bench.claim()
     bench.ears.ready.clear()
@@ -72,7 +72,7 @@ async def test_the_next_of_a_key_is_claimed_by_the_commit_that_frees_its_slot(be
     assert ids_of(await piggyback) == [second]
 
 
-async def test_a_commit_that_makes_nothing_ready_leaves_the_rider_where_it_is(bench: Bench):
+async def test_a_commit_that_makes_nothing_ready_leaves_the_claim_where_it_is(bench: Bench):
     await bench.add()
     leases = await bench.claim()
     piggyback = bench.piggyback()
@@ -97,8 +97,8 @@ async def test_an_answer_that_nobody_waits_for_any_more_harms_nobody(bench: Benc
     assert await bench.add() > 0
 
 
-async def test_a_rider_is_served_when_its_batch_has_to_be_run_again(bench: Bench):
-    """One unit leaves what can't be written: that shows at the commit, and each runs alone then, the rider too."""
+async def test_a_waiting_claim_is_served_when_its_batch_has_to_be_run_again(bench: Bench):
+    """One unit leaves what can't be written: that shows at the commit, and each, the claim too, then runs alone."""
     soon = await bench.add(due_at=bench.clock.now() + 1000)
     bench.clock.advance(1)
     spoil = Verb(WriterQueue.TIMERS, lambda tx, items: [tx.emit("odd", 1, "mail", object()) for _ in items])
