@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ulak.channels.channel import Message, Uncertain
 from ulak.channels.email import EmailChannel, EmailOptions
-from ulak.channels.letter import parse_sender
+from ulak.channels.letter import own_headers, parse_sender
 from ulak.channels.letter import write as write_letter
 from ulak.clock import ManualClock
 from ulak.errors import Misconfigured, Permanent, Transient
@@ -111,6 +111,17 @@ async def test_header_injection_is_refused_before_anything_is_sent(mail_server, 
         "ada@example.org, eve@example.org",
         "Ada <ada@example.org>",
         "a" * 255 + "@x.org",
+        "a" * 65 + "@x.org",
+        "ada@" + "x" * 64 + ".org",
+        "ada@[127.0.0.1",
+        "ada@-x.org",
+        "ada@x-.org",
+        "ada@=?utf-8?q?x.org?=",
+        "=?utf-8?q?ada?=@x.org",
+        "ada(friend)@x.org",
+        "ada@x.org (friend)",
+        "\u200bada@x.org",
+        '"ada@x.org',
     ],
 )
 async def test_a_recipient_must_be_one_address(mail_server, channel, write, recipient):
@@ -118,7 +129,16 @@ async def test_a_recipient_must_be_one_address(mail_server, channel, write, reci
         await channel(await mail_server()).handle(write(recipient))
 
 
-@pytest.mark.parametrize("headers", [{"Bcc": "eve@example.org"}, {"Content-Type": "text/html"}, {"X-A": 1}, ["X-A"]])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Bcc": "eve@example.org"},
+        {"Content-Type": "text/html"},
+        {"X-A": 1},
+        ["X-A"],
+        {"Reply-To": "a@x.org", "reply-to": "b@x.org"},
+    ],
+)
 async def test_own_headers_may_not_touch_envelope_or_content(mail_server, channel, write, headers):
     with pytest.raises(Permanent, match=r"metadata\.headers"):
         await channel(await mail_server()).handle(write(metadata={"headers": headers}))
@@ -413,6 +433,10 @@ HOSTILE = [
 TEXTS = st.sampled_from(HOSTILE) | st.text(max_size=60) | st.lists(st.sampled_from(HOSTILE)).map(" ".join)
 
 
+ADDRESSES = st.lists(
+    st.sampled_from(["@", "[", "]", '"', "(", "<", ",", ".", "-", "=?", "?=", " ", "x.org", "ş", *HOSTILE]) | TEXTS,
+    max_size=8,
+).map("".join)
 STRUCTURED = ("Reply-To", "References", "In-Reply-To", "List-Unsubscribe", "List-Unsubscribe-Post")
 OURS = {"auto-submitted", "content-type", "date", "from", "message-id", "mime-version", "subject", "to"}
 
@@ -433,8 +457,8 @@ def http_names(data: bytes) -> list[str]:
 
 @given(
     subject=TEXTS,
-    headers=st.dictionaries(st.sampled_from(STRUCTURED) | st.just("X-Tag") | TEXTS, TEXTS, max_size=3),
-    recipient=st.just("ada@example.org") | st.text(max_size=40),
+    headers=st.dictionaries(st.sampled_from(STRUCTURED) | st.just("X-Tag") | TEXTS, TEXTS | ADDRESSES, max_size=3),
+    recipient=st.just("ada@example.org") | st.text(max_size=40) | ADDRESSES,
     body=TEXTS,
     html=st.none() | TEXTS,
 )
@@ -496,6 +520,43 @@ async def test_an_encoded_word_arrives_as_the_text_that_it_is(mail_server, chann
 async def test_a_structured_header_takes_no_encoded_words(mail_server, channel, write, name):
     with pytest.raises(Permanent, match=r"metadata\.headers"):
         await channel(await mail_server()).handle(write(metadata={"headers": {name: HOSTILE[0]}}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Reply-To", "ada@[x"),
+        ("Reply-To", "<"),
+        ("Reply-To", '"'),
+        ("Reply-To", "support"),
+        ("Reply-To", "ada@example.org, eve@-x"),
+        ("Reply-To", "ayşe@example.org"),
+        ("References", "ş"),
+        ("References", " "),
+        ("List-Unsubscribe", f"<https://example.org/{'u' * 975}>"),
+    ],
+)
+def test_a_structured_header_that_can_not_be_written_is_refused_when_it_is_read(name, value):
+    with pytest.raises(Permanent, match=rf"metadata\.headers\.{name}"):
+        own_headers({"headers": {name: value}})
+
+
+async def test_addresses_and_long_words_of_a_header_arrive_as_they_are(mail_server, channel, write):
+    words = " ".join(f"<{number}.{'w' * 60}@example.org>" for number in range(9))
+    headers = {
+        "Reply-To": "Ayşe Yılmaz <ayse@example.org>, bora@çiçek.example",
+        "References": words,
+        "List-Unsubscribe": f"<https://example.org/u?token={'t' * 300}>",
+    }
+    server = await mail_server()
+    await channel(server).handle(write(metadata={"headers": headers}))
+    assert max(map(len, server.letters[0].original_content.split(b"\r\n"))) < 400
+    letter = parsed(server.letters[0])
+    assert [one.addr_spec for one in letter["Reply-To"].addresses] == ["ayse@example.org", "bora@xn--iek-1lab.example"]
+    assert letter["Reply-To"].addresses[0].display_name == "Ayşe Yılmaz"
+    raw = email.message_from_bytes(server.letters[0].original_content)
+    assert " ".join(raw["References"].split()) == words
+    assert raw["List-Unsubscribe"] == headers["List-Unsubscribe"]
 
 
 async def test_letters_need_no_8bit_from_the_server(mail_server, channel, write):

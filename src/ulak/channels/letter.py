@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.errors import MessageError
@@ -10,14 +11,26 @@ from email.header import Header
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP, SMTPUTF8
-from email.utils import format_datetime, parseaddr
+from email.utils import format_datetime, getaddresses, parseaddr
+from typing import TypeGuard
 
 from ulak.channels.channel import Message
 from ulak.errors import Misconfigured, Permanent
 
 _ADDRESS_LIMIT = 254  # RFC 5321: a path of 256 octets with its angle brackets
-_STRUCTURED_HEADERS = frozenset({"reply-to", "in-reply-to", "references", "list-unsubscribe", "list-unsubscribe-post"})
+_MAX_LOCAL = 64
+# One address by RFC 5321 and 6531, without comments: the standard library's parser decodes encoded words in an address,
+# drops comments from it, and fails on a bracket that is left open.
+_ATEXT = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00a1-\U0010ffff-]+"
+_QUOTED = r'"(?:[ !#-\[\]-~]|\\[ -~])+"'
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_ADDRESS = re.compile(
+    rf"({_ATEXT}(?:\.{_ATEXT})*|{_QUOTED})@({_LABEL}(?:\.{_LABEL})*|\[(?:IPv6:)?[0-9A-Fa-f:.]{{2,45}}\])"
+)
+_WORD_HEADERS = frozenset({"in-reply-to", "references", "list-unsubscribe", "list-unsubscribe-post"})
+_STRUCTURED_HEADERS = _WORD_HEADERS | {"reply-to"}
 _MAX_HEADER = 998  # characters: RFC 5322's longest line
+_FOLD_AT = 76
 # Bodies are quoted-printable or base64: a server need not offer 8BITMIME.
 _ASCII, _UTF8 = SMTP.clone(cte_type="7bit"), SMTPUTF8.clone(cte_type="7bit")
 
@@ -37,7 +50,7 @@ def parse_sender(text: str) -> Address:
     """The From address out of `no-reply@example.org` or `Ulak <no-reply@example.org>`."""
     name, spec = parseaddr(text)
     try:
-        return Address(display_name=name, addr_spec=_with_ascii_domain(spec))
+        return Address(name, *_parts(spec))
     except (ValueError, MessageError, IndexError):
         raise Misconfigured(
             f"channels.email.sender {text!r} is not an address; write it like Ulak <ulak@example.org>."
@@ -63,24 +76,40 @@ def write(message: Message, sender: Address) -> Letter:
 
 def _headers(
     message: Message, sender: Address, recipient: Address, message_id: str
-) -> Iterator[tuple[str, str | Address]]:
+) -> Iterator[tuple[str, str | Address | list[Address]]]:
     yield "From", sender
     yield "To", recipient
     yield "Date", format_datetime(message.created_at)
     yield "Message-ID", message_id
     yield "Auto-Submitted", "auto-generated"  # so that nobody's holiday note answers us
     for name, value in own_headers(message.metadata):
-        if name.lower() in _STRUCTURED_HEADERS:
-            yield name, " ".join(value.split())  # runs of spaces could fold into a blank line here, too
+        if name.lower() not in _WORD_HEADERS and name.lower() in _STRUCTURED_HEADERS:
+            yield name, _addresses(value)
 
 
 def _texts(message: Message) -> bytes:
-    """The headers that hold free text, as lines. EmailMessage would decode encoded words in them and write a line break
-    that they carry as it is, so that a subject could add headers and a body.
+    """The headers that hold free text or words, as lines.
+
+    EmailMessage would decode encoded words in them and write a line break that they carry as it is, so that a subject
+    could add headers and a body; and it would encode a long address on the web, which nobody could then call.
     """
-    texts = [("Subject", one_line("subject", message.subject or ""))]
-    texts += [(name, value) for name, value in own_headers(message.metadata) if name.lower() not in _STRUCTURED_HEADERS]
-    return b"".join(f"{name}: {_encoded(name, value)}\r\n".encode("ascii") for name, value in texts)
+    lines = [f"Subject: {_encoded('Subject', one_line('subject', message.subject or ''))}"]
+    for name, value in own_headers(message.metadata):
+        if name.lower() in _WORD_HEADERS:
+            lines.append(_folded(name, value))
+        elif name.lower() not in _STRUCTURED_HEADERS:
+            lines.append(f"{name}: {_encoded(name, value)}")
+    return "".join(f"{line}\r\n" for line in lines).encode("ascii")
+
+
+def _folded(name: str, value: str) -> str:
+    """Words as they are, in lines that end between them."""
+    lines = [f"{name}:"]
+    for word in value.split():
+        if len(lines[-1]) + 1 + len(word) > _FOLD_AT and not lines[-1].endswith(":"):
+            lines.append("")
+        lines[-1] += f" {word}"
+    return "\r\n".join(lines)
 
 
 def _encoded(name: str, text: str) -> str:
@@ -95,7 +124,10 @@ def own_headers(metadata: Mapping[str, object]) -> list[tuple[str, str]]:
     headers = metadata.get("headers", {})
     if not isinstance(headers, Mapping):
         raise _unfit("metadata.headers must be an object of header names and texts.")
-    return [(name, _own_value(name, value)) for name, value in headers.items()]
+    found = [(name, _own_value(name, value)) for name, value in headers.items()]
+    if len({name.lower() for name, _ in found}) < len(found):
+        raise _unfit("metadata.headers has a header more than once, in capitals and in small letters; keep one.")
+    return found
 
 
 def _own_value(name: object, value: object) -> str:
@@ -103,14 +135,35 @@ def _own_value(name: object, value: object) -> str:
         allowed = ", ".join(sorted(_STRUCTURED_HEADERS))
         raise _unfit(f"metadata.headers may set X-… and {allowed} to texts, nothing else.")
     one_line(f"metadata.headers.{name}", value)
-    if len(value) > _MAX_HEADER or (str(name).lower() in _STRUCTURED_HEADERS and "=?" in value):
+    if len(value) > _MAX_HEADER or (name.lower() in _STRUCTURED_HEADERS and "=?" in value):
         raise _unfit(
             f"metadata.headers.{name} must have at most {_MAX_HEADER} characters and no encoded words; shorten it."
         )
+    if name.lower() in _WORD_HEADERS:
+        _check_words(name, value)
+    elif name.lower() in _STRUCTURED_HEADERS:
+        _addresses(value)
     return value
 
 
-def _is_free(name: object) -> bool:
+def _check_words(name: str, value: str) -> None:
+    longest = max(map(len, value.split()), default=0)
+    if not value.isascii() or not longest or len(name) + 2 + longest > _MAX_HEADER:
+        raise _unfit(f"metadata.headers.{name} must have words in ASCII, each of which fits into a line.")
+
+
+def _addresses(value: str) -> list[Address]:
+    """The addresses of a Reply-To, each of them as `name@example.org` or `Name <name@example.org>`."""
+    try:
+        found = [Address(name, *_parts(spec)) for name, spec in getaddresses([value])]
+    except ValueError:
+        found = []
+    if not found or not all(one.addr_spec.isascii() for one in found):
+        raise _unfit("metadata.headers.Reply-To must be one or more e-mail addresses, like Ada <ada@example.org>.")
+    return found
+
+
+def _is_free(name: object) -> TypeGuard[str]:
     if not isinstance(name, str) or not (name.isascii() and name.replace("-", "").isalnum()):
         return False
     return name.lower() in _STRUCTURED_HEADERS or name.lower().startswith("x-")
@@ -128,26 +181,21 @@ def one_line(field: str, text: str) -> str:
 def mail_address(text: str) -> Address:
     one_line("recipient", text)
     try:
-        address = _address(_with_ascii_domain(text))
-    except (ValueError, MessageError, IndexError):
-        address = Address()
-    if not address.username or not address.domain or len(address.addr_spec.encode()) > _ADDRESS_LIMIT:
-        raise _unfit("The mail's recipient is not one e-mail address; write it like name@example.org.")
-    return address
+        return Address("", *_parts(text))
+    except ValueError:
+        raise _unfit("The mail's recipient is not one e-mail address; write it like name@example.org.") from None
 
 
-def _address(spec: str) -> Address:
-    if spec.isascii():
-        return Address(addr_spec=spec)
-    # The parser knows no letters beyond ASCII; it judges the shape, with an x for each of them.
-    Address(addr_spec="".join(letter if letter.isascii() else "x" for letter in spec))
-    local, _, domain = spec.rpartition("@")
-    return Address(username=local, domain=domain)
-
-
-def _with_ascii_domain(spec: str) -> str:
-    local, at, domain = spec.rpartition("@")
-    return f"{local}{at}{domain if domain.isascii() else domain.encode('idna').decode()}"
+def _parts(text: str) -> tuple[str, str]:
+    """The name before the @, unquoted, and the domain in ASCII; a ValueError when this is not one address."""
+    local, at, domain = text.rpartition("@")
+    spec = f"{local}{at}{domain if domain.isascii() else domain.encode('idna').decode()}"
+    found = _ADDRESS.fullmatch(spec)
+    if found is None or "=?" in spec or not spec.isprintable():
+        raise ValueError("not one address")
+    if len(local.encode()) > _MAX_LOCAL or len(spec.encode()) > _ADDRESS_LIMIT:
+        raise ValueError("too long")
+    return re.sub(r"\\(.)", r"\1", local[1:-1]) if local.startswith('"') else local, found[2]
 
 
 def _fill(letter: EmailMessage, message: Message, mark: str) -> None:
