@@ -19,6 +19,7 @@ class Prepared:
     def __init__(self, address: str, settings: str | bytes, queries: Queries) -> None:
         self.connection = connect(address)
         self.connection.execute(settings if isinstance(settings, bytes) else settings.encode())
+        self.connection.execute("SET statement_timeout = 0")  # plans are judged by blocks, and ANALYZE takes its time
         self.cursor = self.connection.cursor(binary=True)
         self._queries = queries
 

@@ -98,8 +98,16 @@ class Server:
 
     def restart(self, mode: str = "immediate") -> None:
         """Stop (immediate: as if it were killed) and start again; answers when it takes connections."""
-        arguments = ("-w", "-D", str(self._server.pgdata), "-m", mode, "-l", str(self._server.log), "restart")
-        pgexec("pg_ctl", arguments, bin_path=self._server.bin_path, user=self._server.system_user, timeout=30)
+        self._control("restart", "-m", mode, "-l", str(self._server.log))
+
+    def close(self) -> None:
+        """Stop and remove it. The wheel knows only the process of the first start, so a restarted one is stopped here."""
+        self._control("stop", "-m", "immediate")
+        self._server.cleanup()
+
+    def _control(self, *arguments: str) -> None:
+        everything = ("-w", "-D", str(self._server.pgdata), *arguments)
+        pgexec("pg_ctl", everything, bin_path=self._server.bin_path, user=self._server.system_user, timeout=30)
 
     def _execute(self, *statements: str) -> None:
         with psycopg.connect(self._uri, autocommit=True) as connection:

@@ -16,7 +16,7 @@ def own_server():
     """A server that no other test uses, because this one stops it."""
     found = Server()
     yield found
-    found._server.cleanup()
+    found.close()
 
 
 def test_a_server_that_is_stopped_under_load_loses_nothing_and_doubles_nothing(own_server, nursery):

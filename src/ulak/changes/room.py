@@ -42,7 +42,7 @@ def changes_room(host: Host) -> Room[Changes]:
 
     async def start() -> None:
         await host.store.write(_ensure, registries)
-        await host.store.read(gauges.take)
+        await _look(host, gauges)
         if host.works:
             refreshing.add(asyncio.create_task(_refresh(host, gauges), name="ulak-changes-gauges"))
 
@@ -78,8 +78,13 @@ async def _refresh(host: Host, gauges: ChangesGauges) -> None:
     """Refresh the gauges now and then, so that they have the publications of other processes, too."""
     while True:
         await host.clock.wait(asyncio.Event(), REFRESH_SECONDS)
-        with contextlib.suppress(Error):
-            await host.store.read(gauges.take)
+        await _look(host, gauges)
+
+
+async def _look(host: Host, gauges: ChangesGauges) -> None:
+    """A store that is too busy for it now is looked at the next time: gauges hold up neither a start nor a refresh."""
+    with contextlib.suppress(Error):
+        await host.store.read(gauges.take)
 
 
 def _ensure(tx: Tx, registries: Registries) -> None:
