@@ -137,6 +137,12 @@ def address(request, tmp_path):
 
 
 @pytest.fixture
+def kept_address(address, tmp_path):
+    """The same, of a store that outlives the Ulak that has it open."""
+    return f"sqlite:///{tmp_path}/ulak.db" if address == "memory:" else address
+
+
+@pytest.fixture
 async def desk(address, tmp_path, clock):
     async with opened(address, tmp_path, clock) as found:
         yield found

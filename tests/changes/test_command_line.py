@@ -19,9 +19,10 @@ def ulak(tmp_path):
     env = {name: value for name, value in os.environ.items() if not name.startswith(("ULAK_", "Gib"))}
     env |= {"ULAK_STORE": f"sqlite:///{tmp_path}/ulak.db", "ULAK_CHANGES__FOLDER": str(tmp_path / "changes")}
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
+    def run(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "ulak", "changes", *words]
-        return subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        given = {"env": env | more, "cwd": tmp_path, "timeout": 120}
+        return subprocess.run(command, capture_output=True, text=True, check=False, **given)
 
     return run
 
@@ -69,6 +70,28 @@ async def test_without_a_server_it_works_on_its_registry_only(ulak, tmp_path):
     async with Ulak(settings=settings, work=False) as after:
         assert (await after.changes.get_sync("shops", shops.sync_id)).status == "running"
         assert (await after.changes.get_sync("gib", gib.sync_id)).status == "failed"  # its source is not to be reached
+
+
+@pytest.mark.slow
+async def test_with_no_wait_a_sync_is_begun_and_left_to_the_next_process_that_works(ulak, tmp_path):
+    begun = ulak("sync", "gib", *files(tmp_path, range(1, 5)), "--no-wait", "--json")
+    assert begun.returncode == 0, begun.stderr
+    told = json.loads(begun.stdout)
+    assert (set(told), told["status"]) == ({"syncId", "status"}, "running")
+    again = json.loads(ulak("sync", "gib", "--no-wait", "--json").stdout)
+    assert again == {"syncId": told["syncId"], "status": "partial"}
+    store = {"store": f"sqlite:///{tmp_path}/ulak.db", "changes.folder": str(tmp_path / "changes")}
+    async with Ulak(settings=load(env={}, overrides=store).settings) as working:
+        assert (await working.changes.wait("gib", told["syncId"])).feeds["einvoice"].added == 4
+
+
+@pytest.mark.slow
+def test_progress_is_shown_on_standard_error_and_only_to_a_person(ulak, tmp_path):
+    lists = (*files(tmp_path, range(1, 5)), "--json")
+    person = ulak("sync", "gib", *lists, FORCE_COLOR="1", TERM="xterm")  # as if standard error were a terminal
+    assert "syncing gib" in person.stderr
+    assert json.loads(person.stdout)["verdict"] == "published"
+    assert "syncing" not in ulak("sync", "gib", *lists).stderr
 
 
 @pytest.mark.slow

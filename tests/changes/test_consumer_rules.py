@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from tests.changes.conftest import opened
-from tests.changes.lists import simple
+from tests.changes.lists import Alias, simple
+from ulak.changes import records
 from ulak.changes.archive import read_archive
 from ulak.errors import Gone, Unavailable
 from ulak.testing import drain
@@ -192,6 +194,21 @@ async def test_faq_the_changelog_is_empty_after_the_first_sync(desk):
     assert (await desk.changes(desk.ago(days=1)))["totalCount"] == 0
 
 
+async def test_faq_each_document_type_is_merged_of_both_files_and_compared_by_itself(desk):
+    pk, gb = simple(range(1, 21))
+    desk.lay(pk, gb)
+    await desk.sync()
+    since = desk.now()
+    documents = {**pk[1].documents, "DespatchAdvice": [Alias("urn:mail:other@x.example")]}
+    desk.lay([pk[0], replace(pk[1], documents=documents), *pk[2:]], gb)
+    await desk.sync()
+    assert (await desk.changes(since))["totalCount"] == 0
+    (change,) = (await desk.changes(since, feed="edespatch"))["changes"]
+    assert (change["identifier"], change["changeType"]) == ("0000000002", "modified")
+    merged = await desk.room.get("einvoice", "0000000002")
+    assert [one["type"] for one in merged["aliases"]] == ["GB", "PK"]
+
+
 async def test_faq_an_unchanged_content_hash_is_no_modification_when_that_is_compared(make):
     async with make(changes__compare="seed") as desk:
         await desk.publish(range(1, 21), title="Unvan")
@@ -235,21 +252,37 @@ async def test_faq_stamps_are_of_istanbul_and_do_not_depend_on_anybodys_clock(de
     assert answer["until"] == "2027-01-15T11:01:00"
 
 
-async def test_faq_a_shorter_retention_holds_at_once(address, tmp_path, clock):
-    if address == "memory:":
-        address = f"sqlite:///{tmp_path}/ulak.db"
-    async with opened(address, tmp_path, clock) as desk:
+async def test_faq_a_question_reads_the_rows_of_its_page_and_no_others(desk, monkeypatch):
+    await desk.publish(range(1, 21))
+    since = desk.now()
+    await desk.publish(range(1, 101))
+    asked = []
+    read = records.read_versions
+
+    def watched(tx, feed, start, end, **given):
+        found = read(tx, feed, start, end, **given)
+        asked.append((end - start, len(found)))
+        return found
+
+    monkeypatch.setattr(records, "read_versions", watched)
+    for page in (1, 8, 9):
+        assert (await desk.changes(since, page=page, size=10))["totalCount"] == 80
+    assert asked == [(10, 10), (10, 10), (0, 0)]
+
+
+async def test_faq_a_shorter_retention_holds_at_once(kept_address, tmp_path, clock):
+    async with opened(kept_address, tmp_path, clock) as desk:
         await desk.publish(range(1, 21))
         since = desk.now()
         await desk.publish(range(1, 22))
         clock.advance(10 * 86_400)
         await desk.publish(range(1, 23))
         assert (await desk.changes(since))["totalCount"] == 2
-    async with opened(address, tmp_path, clock, changes__retention_days=5) as desk:
+    async with opened(kept_address, tmp_path, clock, changes__retention_days=5) as desk:
         with pytest.raises(Gone):
             await desk.changes(since)
         await desk.publish(range(1, 24))
-    async with opened(address, tmp_path, clock, changes__retention_days=365) as desk:
+    async with opened(kept_address, tmp_path, clock, changes__retention_days=365) as desk:
         with pytest.raises(Gone):  # it was pruned meanwhile
             await desk.changes(since)
 

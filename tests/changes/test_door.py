@@ -7,7 +7,9 @@ import gzip
 from xml.etree import ElementTree as ET
 
 import pytest
+import yarl
 
+from tests.changes.conftest import opened, served_over
 from ulak.testing import drain
 
 CHANGE = {"identifier", "changeType", "changedAt", "title", "accountType", "type", "firstCreationTime", "aliases"}
@@ -223,6 +225,22 @@ async def test_records_one_by_one_in_a_batch_and_as_they_were(door):
     assert many.status == 400
 
 
+async def test_any_identifier_is_one_encoded_segment_and_a_routes_word_is_found_by_batch(make, tmp_path):
+    path = tmp_path / "shops.csv"
+    path.write_text("id,name\na/b?c,Köşe\nchanges,Değişim\n")
+    shops = {"name": "shops", "format": "csv", "key": "id", "fields": {"title": "name"}, "url": path.as_uri()}
+    async with make(changes__registry=(shops,)) as desk, served_over(desk) as door:
+        await desk.sync("shops")
+        url = yarl.URL(f"{door.served.address}/api/v1/shops/a%2Fb%3Fc", encoded=True)
+        async with door.served.session.get(url) as answer:
+            assert await answer.json() == {"identifier": "a/b?c", "title": "Köşe"}
+        assert (await door.get("/api/v1/shops/changes")).body["fields"][0]["field"] == "since"
+        found = (await door.post("/api/v1/shops/batch", {"identifiers": ["changes", "nobody"]})).body
+        assert found == {"items": [{"identifier": "changes", "title": "Değişim"}], "notFound": ["nobody"]}
+        changes = (await door.get(f"/api/v1/shops/log?after={(await desk.state('shops')).head}")).body
+        assert changes["changes"] == []
+
+
 async def test_search_is_turkish_and_by_pages(door):
     await door.desk.publish(range(1, 31), title="IŞIK İNŞAAT")
     found = await door.get("/api/v1/einvoice?search=%C4%B1%C5%9F%C4%B1k%20in%C5%9F&page=2&pageSize=25")
@@ -284,8 +302,6 @@ async def test_buckets_prove_and_mend_a_copy(door):
 
 
 async def test_the_stream_gives_changes_with_their_cursors(address, tmp_path):
-    from tests.changes.conftest import opened, served_over
-
     async with opened(address, tmp_path, None) as desk, served_over(desk) as door:
         desk.lay_simple(range(1, 21))
         await desk.room.sync("gib")
@@ -309,6 +325,18 @@ async def test_the_stream_gives_changes_with_their_cursors(address, tmp_path):
         desk.lay_simple(range(1, 24))
         await desk.room.sync("gib")
         assert len((await waiting).body["changes"]) == 1
+
+
+async def test_a_quiet_stream_says_that_it_is_still_there(door):
+    await door.desk.publish(range(1, 5))
+    url = f"{door.served.address}/api/v1/einvoice/log/stream"
+    async with asyncio.timeout(20), door.served.session.get(url) as stream:
+        assert await stream.content.readuntil(b"\n\n") == b": from here\n\n"
+        beat = asyncio.ensure_future(stream.content.readuntil(b"\n\n"))
+        while not beat.done():
+            door.desk.clock.advance(1)
+            await asyncio.wait([beat], timeout=0.01)
+        assert await beat == b": still here\n\n"
 
 
 async def test_the_status_of_everything(door):

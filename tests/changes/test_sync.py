@@ -8,7 +8,9 @@ import shutil
 import pytest
 
 from tests.changes import bad_lists
+from tests.changes.conftest import opened
 from tests.changes.lists import Alias, User, invoice, simple
+from ulak.changes.sources.gib import GibSource
 from ulak.changes.syncing.run import SyncRun
 from ulak.errors import Conflict, NotFound
 from ulak.spine.jobs import read_record
@@ -283,6 +285,48 @@ async def test_a_feed_that_was_emptied_begins_anew_and_followers_are_told(desk):
 
     with pytest.raises(Gone):
         await desk.changes(empty_since, feed="edespatch")
+
+
+async def test_a_change_tells_what_became_of_each_alias(desk):
+    given = {"gone": "2020-01-01T00:00:00", "again": "2020-01-01T00:00:00", "stays": "2020-01-01T00:00:00"}
+    gb = [invoice("9999999999", "g")]
+    desk.lay([User("1", documents={"Invoice": [Alias(*one) for one in given.items()]})], gb)
+    since = (await desk.sync()).feeds["einvoice"].until
+    given = {"again": "2026-01-01T00:00:00", "new": "2026-02-02T00:00:00", "stays": "2020-01-01T00:00:00"}
+    desk.lay([User("1", documents={"Invoice": [Alias(*one) for one in given.items()]})], gb)
+    await desk.sync()
+    (change,) = (await desk.changes(since, detail=True))["changes"]
+    assert change["changedFields"] == ["aliases"]
+    told = [(one["alias"], one["type"], one["change"], one["creationTime"]) for one in change["aliasChanges"]]
+    assert told == [
+        ("again", "PK", "recreated", "2026-01-01T00:00:00"),
+        ("gone", "PK", "removed", None),
+        ("new", "PK", "added", "2026-02-02T00:00:00"),
+    ]
+
+
+async def test_the_cause_of_a_change_is_the_source_the_parser_or_another_way_to_compare(kept_address, tmp_path, clock):
+    async def cause(last, **given):
+        async with opened(kept_address, tmp_path, clock, **given) as desk:
+            since = desk.now()
+            await desk.publish(range(1, last))
+            (change,) = (await desk.changes(since, detail=True))["changes"]
+            return change["cause"]
+
+    async with opened(kept_address, tmp_path, clock) as desk:
+        await desk.publish(range(1, 21))
+    assert await cause(22) == "source"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(GibSource, "version", "gib-of-tomorrow")
+        assert await cause(23) == "parser"
+        assert await cause(24) == "source"
+        assert await cause(25, changes__compare="seed") == "rebase"
+
+
+async def test_another_version_of_the_parser_publishes_nothing_when_it_reads_the_same(desk, monkeypatch):
+    await desk.publish(range(1, 21))
+    monkeypatch.setattr(GibSource, "version", "gib-of-tomorrow")
+    assert (await desk.sync()).verdict == "unchanged"
 
 
 async def test_events_tell_of_syncs_and_never_of_records(desk):

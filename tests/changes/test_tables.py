@@ -12,6 +12,7 @@ from tests.changes.shelf import Shelf
 from ulak.changes.sources.contract import check_source
 from ulak.changes.sources.source import BadRecord, Opened, Unfit
 from ulak.changes.sources.table import TableSource
+from ulak.changes.sources.unpack import MAX_BYTES, unpacked
 
 COLUMNS = {"title": "name", "city": "town"}
 CSV = TableSource("shops", "csv", "id", COLUMNS)
@@ -120,6 +121,14 @@ def test_a_packed_table(tmp_path):
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(Unfit, match="truncated"):
         shelf.take({"list": path})
+
+
+def test_a_list_that_unpacks_to_too_many_bytes_is_a_bomb_whatever_its_ratio(tmp_path):
+    assert MAX_BYTES == 4 * 1024**3
+    path = tmp_path / "shops.csv"
+    path.write_text("id,name,town\n1,a,x\n")
+    with unpacked(path, "none", ".csv", limit=10) as opened, pytest.raises(Unfit, match="bomb"):
+        opened.stream.read()
 
 
 @pytest.mark.parametrize(

@@ -78,11 +78,15 @@ class ChangesGauges:
             yield "changes_syncs_total", {"registry": name, "verdict": verdict}, number
 
     def reasons(self) -> Iterable[str]:
-        """Registries with a cron whose last accepted list is too old."""
+        """Registries with a cron whose last accepted list is too old, or which failed before there was one."""
         now, limit = self._clock.now(), self._section.stale_hours * 3_600_000
         for name, entry in self._registries.by_name.items():
             row = self._rows.get(name)
-            if entry.cron and row is not None and row.published_at is not None and now - row.published_at > limit:
+            if not entry.cron or row is None or row.seen_at is None:
+                continue
+            if row.published_at is None:
+                yield f"no list of {name} was published yet; see ulak changes list {name}"
+            elif now - row.published_at > limit:
                 hours = (now - row.published_at) / 3_600_000
                 yield f"the list of {name} is {hours:.0f} h old; see ulak changes list {name}"
 

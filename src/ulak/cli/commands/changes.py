@@ -54,7 +54,8 @@ def sync(
 ) -> None:
     """Sync a registry and print how it ended. Exit code: 0 success, 3 partial, 4 quarantined, 1 failed.
 
-    With a server, it does the work; without one, this command does, for this registry only.
+    With a server, it does the work; without one, this command does, for this registry only. With --no-wait, the sync is
+    left to the next process that works on the store.
     """
     settings = load_settings(config, assignments).settings
     logs.set_up_quietly(settings.log)
@@ -81,7 +82,7 @@ async def _sync(settings: Settings, registry: str, files: Mapping[str, Path], *,
     path = f"/api/changes/{segment(registry)}"
     served = bool(settings.client.url) or find_beside(settings.store) is not None
     if not served:
-        return await _sync_here(settings, registry, files)
+        return await (_sync_here if wait else _begin_here)(settings, registry, files)
     async with open_desk(settings) as desk:
         body: dict[str, Any] = {}
         if files:
@@ -115,9 +116,21 @@ async def _sync_here(settings: Settings, registry: str, files: Mapping[str, Path
     return built
 
 
+async def _begin_here(settings: Settings, registry: str, files: Mapping[str, Path]) -> dict[str, Any]:
+    from ulak.app import Ulak
+
+    async with Ulak(settings=settings, work=False) as ulak:
+        inbox = await _staged(ulak, registry, files)
+        begun = await ulak.changes.start(registry, inbox=inbox)
+    return {"syncId": begun.sync_id, "status": str(begun.status)}
+
+
 async def _sync_in(ulak: Ulak, registry: str, files: Mapping[str, Path]) -> SyncReport:
-    inbox = await asyncio.to_thread(stage, ulak.changes.inbox(registry), files) if files else None
-    return await ulak.changes.sync(registry, inbox=inbox)
+    return await ulak.changes.sync(registry, inbox=await _staged(ulak, registry, files))
+
+
+async def _staged(ulak: Ulak, registry: str, files: Mapping[str, Path]) -> str | None:
+    return await asyncio.to_thread(stage, ulak.changes.inbox(registry), files) if files else None
 
 
 async def _finish(ulak: Ulak) -> None:
