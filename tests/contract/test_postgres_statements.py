@@ -45,7 +45,6 @@ WALKS = {
     "ulak.spine.find_leaseholders": "over an index of running jobs alone",
     "ulak.spine.read_tally": "in a sample; the outbox is folded every second",
     "ulak.actions.count_runs": "in a sample",
-    "ulak.actions.list_unreadable": "few, and by hand",
     "ulak.changes.prune_syncs": "one row a sync, looked at once a minute",
     "ulak.dispatch.count_live_tasks": "over an index of live tasks alone",
     "ulak.actions.find_runs_of_profile": "when a profile is erased, by hand",

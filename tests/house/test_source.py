@@ -122,6 +122,12 @@ def test_a_query_is_named_by_verb_and_noun():
     assert [name for name in QUERIES if not QUERY_NAME.fullmatch(Path(name).name)] == []
 
 
+def test_every_query_is_used():
+    code = "".join((SOURCE / name).read_text(encoding="utf-8") for name in MODULES)
+    words = set(re.findall(r"\.(\w+)", code))
+    assert [name for name in QUERIES if Path(name).name.partition(".")[0] not in words] == []
+
+
 def test_a_query_receives_the_time_and_never_asks_for_it():
     # The one exception measures how far the database's clock is from ours.
     asking = [name for name, text in QUERIES.items() if SQL_TIME.search(without_comments(text))]
