@@ -11,7 +11,7 @@ from ulak import codec
 from ulak.ids import EPOCH_MILLIS
 from ulak.spine.job import BEHIND, DEFERRED, LEASED, READY, SUSPECT, Row
 from ulak.spine.outcome import Cancel, Dead, Done, Release, Retry, Settlement, Snooze
-from ulak.spine.units.claim import Rotation
+from ulak.spine.rotation import Rotation
 from ulak.spine.units.timers import AHEAD_MILLIS, SLACK_MILLIS
 
 Said = tuple[str, int, str]

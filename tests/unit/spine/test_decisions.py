@@ -16,7 +16,8 @@ from ulak.spine.job import SUSPECT_LEVEL, Job, Lease
 from ulak.spine.loops import classify
 from ulak.spine.loops.hints import LEVELS, WorkHints
 from ulak.spine.outcome import Dead
-from ulak.spine.units.claim import Claimed, Rotation
+from ulak.spine.rotation import Rotation
+from ulak.spine.units.claim import Claimed
 
 # Backoff
 

@@ -18,19 +18,17 @@ from ulak.compute.pool.fleet import Fleet
 from ulak.compute.pool.listener import Listener
 from ulak.compute.pool.worker_handle import WorkerHandle
 from ulak.errors import Refused, Unavailable
-
-_SHARE = 8  # every eighth place goes to the lower priorities in turn, so that none starves
+from ulak.spine.rotation import Rotation
 
 
 class TaskQueue:
     """Cancelled work stays where it is and is skipped; `depth` counts only what still waits."""
 
-    __slots__ = ("_levels", "_picks", "_turn", "delayed", "depth", "suspects")
+    __slots__ = ("_levels", "_rotation", "delayed", "depth", "suspects")
 
     def __init__(self) -> None:
         self._levels: tuple[deque[Work], ...] = tuple(deque() for _ in PRIORITIES)
-        self._picks = 0
-        self._turn = 0
+        self._rotation = Rotation()
         self.depth = 0
         self.suspects: deque[Work] = deque()  # not in the depth: they are few and were accepted before
         self.delayed: set[Work] = set()  # wait for their next attempt
@@ -55,15 +53,9 @@ class TaskQueue:
         return taken
 
     def _next(self) -> Work:
-        self._picks += 1
-        if self._picks % _SHARE == 0:
-            self._turn = (self._turn + 1) % len(PRIORITIES)
-            if self._levels[self._turn]:
-                return self._levels[self._turn].popleft()
-        for level in self._levels:
-            if level:
-                return level.popleft()
-        raise AssertionError("a queue with depth has no work")  # depth counts what the levels hold
+        waiting = [number for number in PRIORITIES if self._levels[number]]
+        lower, favoured = self._rotation.favour(1, waiting)
+        return self._levels[lower if favoured else waiting[0]].popleft()
 
     def drain(self) -> list[Work]:
         """Everything that waits, taken out."""

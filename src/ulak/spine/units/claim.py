@@ -13,15 +13,15 @@ import msgspec
 from msgspec.structs import replace
 
 from ulak.spine.event import events_for
-from ulak.spine.job import SUSPECT_LEVEL, JobEvent, Lease, Priority
+from ulak.spine.job import SUSPECT_LEVEL, JobEvent, Lease
 from ulak.spine.query import Queries
+from ulak.spine.rotation import Rotation
 from ulak.spine.store import Tx, Verb, WriterQueue
 from ulak.spine.units.rate import lock_budgets, refund, spend
 from ulak.spine.units.settle import finish_expired
 
 sql = Queries("ulak.spine")
 
-SHARE = 8
 # With more levels to look at than this, a claim asks first which of them have work. A worker looks at all levels of all
 # its kinds once a second: 145 statements otherwise, each of which gives the interpreter lock away or is a round trip.
 FEW_LEVELS = 4
@@ -55,24 +55,6 @@ class Claimed:
     dry: list[tuple[str, int]] = field(default_factory=list)
     rate_wait_seconds: dict[str, float] = field(default_factory=dict)
     expired: int = 0
-
-
-@dataclass
-class Rotation:
-    """Decides, claim by claim, which lower level is favoured and with how much."""
-
-    _claimed: int = 0
-    _turn: int = 0
-
-    def favour(self, free: int, levels: tuple[int, ...]) -> tuple[int, int]:
-        """(level, how many): the part of this claim that goes to a lower level before strict order rules."""
-        lower = levels[1:]
-        if not lower:
-            return (levels[0], 0) if levels else (Priority.NORMAL, 0)
-        self._claimed += free
-        share, self._claimed = divmod(self._claimed, SHARE)
-        self._turn += share > 0  # a turn that gave nothing is not a turn
-        return lower[self._turn % len(lower)], min(share, free)
 
 
 def _claim(tx: Tx, demand: Demand, rotations: dict[str, Rotation]) -> Claimed:
