@@ -43,18 +43,20 @@ async def told(folder, wanted):
         plans = [plan.name for _, plan in await ulak.actions.plans.list()]
         profiles = [profile.name for profile in await ulak.actions.directory.profiles()]
         runs, _ = await ulak.actions.runs()
+        endpoints = [one.url for one in await ulak.notify.endpoints.all()]
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        return plans, profiles, {run["action_plan_id"] for run in runs}
+        return plans, profiles, {run["action_plan_id"] for run in runs}, endpoints
 
 
 async def test_all_rooms_work_and_a_change_of_the_list_starts_a_plan_and_a_second_start_goes_on(folder, monkeypatch):
     monkeypatch.setattr("ulak.cli.story.FIRST_CHANGE_SECONDS", 0.5)
     wanted = {"notify.email", "notify.webhook", "actions.push", "changes.sync", "compute.run.cpu", COMPANY_CHANGED}
-    plans, profiles, runs = await told(folder, wanted)
+    plans, profiles, runs, endpoints = await told(folder, wanted)
     assert sorted(plans) == sorted([LEAK, MOVE])
     assert len(runs) == 2
-    again, profiles_again, _ = await told(folder, {"notify.email"})
+    assert len(endpoints) == 1  # with its answers on the page of notify
+    again, profiles_again, _, _ = await told(folder, {"notify.email"})
     assert sorted(again) == sorted(plans)
     assert profiles == profiles_again == [ON_CALL]
 

@@ -11,6 +11,8 @@ import pytest_asyncio
 
 from tests.api.serving import serving
 from tests.browser.town import settings_of
+from ulak.clock import to_datetime
+from ulak.spine.breaker import Breaker, save_breakers
 
 PATHS = (
     "",
@@ -197,3 +199,39 @@ async def test_a_held_snapshot_is_shown_whatever_its_identifiers_are_made_of(tmp
         assert shown.status == 200
         assert "0/a?b&amp;{id}%" in shown.text
         assert "<del>Ada</del>" in shown.text
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_message_and_its_job_lead_to_each_other_and_say_what_is_simulated(served):
+    sent = (
+        await served.post(
+            "/api/notifications", {"notificationType": "SMS", "recipient": "+905551112233", "body": "Merhaba"}
+        )
+    ).body
+    message = sent["id"]
+    job = (await served.get(f"/api/notifications/{message}")).body["jobId"]
+    await served.settled(job)
+    assert f'href="/console/notifications/{message}"' in (await served.get(f"/console/jobs/{job}")).text
+    shown = (await served.get(f"/console/notifications/{message}?lang=tr")).text
+    assert f'href="/console/jobs/{job}"' in shown
+    assert "Benzetim: makineden hiçbir şey çıkmadı." in shown
+    listed = (await served.get("/console/notify?lang=en")).text
+    assert f">{message}</a>" in listed  # an id stays whole: those of one moment differ only in their middle
+    assert "Simulated: email, sms, push, whatsapp, slack; nothing of these leaves the machine." in listed
+
+
+async def test_the_overview_says_when_a_breaker_opened_and_when_its_destination_is_tried_next():
+    async with serving() as served:
+        assert (await served.get("/api/overview")).body["incidents"] == []
+        until = served.ulak.clock.now() + 60_000
+        await served.ulak.store.write(save_breakers, [Breaker("http://127.0.0.1:9", "open", 4, 1, until)])
+        await served.ulak.sampler.take()
+        overview = (await served.get("/api/overview")).body
+        (incident,) = overview["incidents"]
+        assert incident["destination"] == "http://127.0.0.1:9"
+        assert incident["at"] == overview["at"]
+        await served.ulak.sampler.take()
+        assert (await served.get("/api/overview")).body["incidents"] == [incident]  # it opened once
+        shown = (await served.get("/console/?lang=en")).text
+        assert "breaker opened: http://127.0.0.1:9" in shown
+        assert f'Failures: 4; next try: <time datetime="{to_datetime(until).isoformat()}"' in shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from datetime import UTC, datetime
 from importlib import import_module, resources
 from typing import get_args
@@ -12,6 +13,7 @@ import pytest
 
 from ulak.actions.model import RunState, StepState
 from ulak.changes.model import ChangeType, SyncStatus, SyncVerdict
+from ulak.cli import command as whole_command
 from ulak.compute.model import TaskStatus, TaskType
 from ulak.console import page as parts
 from ulak.console.format import HUES
@@ -177,3 +179,24 @@ def test_numbers_times_and_letters_are_written_as_in_turkey():
     assert say("Jobs") == "İşler"
     assert [Say("en").percent(share) for share in (0.618, 0.9962, 0.0021)] == ["61.8 %", "99.62 %", "0.21 %"]
     assert (say.offset(9.412), Say("en").offset(1000.5)) == ("+9,412\u00a0sn", "+1,000.500\u00a0s")
+
+
+def commands_of_empty_pages():
+    names = sorted(file.name[:-3] for file in (CONSOLE / "pages").iterdir() if file.name.endswith(".py"))
+    pages = [page for name in names if name != "__init__" for page in _pages_of(name)]
+    texts = {one.empty.command for page in pages for one in page.parts if isinstance(one, parts.Table)}
+    return sorted(text for text in texts if isinstance(text, str) and text.startswith("ulak "))
+
+
+def _pages_of(name):
+    return import_module(f"ulak.console.pages.{name}").PAGES
+
+
+@pytest.mark.parametrize("text", commands_of_empty_pages())
+def test_a_command_that_fills_an_empty_page_is_one_of_ours(text):
+    """Parsed as a shell and the command line would, and not run."""
+    command, words = whole_command(), shlex.split(text)[1:]
+    while hasattr(command, "resolve_command"):
+        context = command.make_context("ulak", list(words))
+        _, command, words = command.resolve_command(context, words)
+    command.make_context("ulak", list(words))

@@ -127,6 +127,9 @@ class Story:
     async def _prepare(self) -> None:
         await asyncio.to_thread(self._write_script)
         await self._provider.open(self._ulak.settings.http.port + 1 if self._ulak.settings.http.port else 0)
+        endpoints = self._ulak.notify.endpoints
+        if await endpoints.find(self._provider.url) is None:
+            await endpoints.register(self._provider.url)
         for name in HELPERS:
             latitude, longitude = self._somewhere("helpers")
             await self._ulak.dispatch.put_helper(

@@ -59,7 +59,8 @@ def told(detail: dict[str, Any], found: Found) -> Markup:
         rest.pop("until", None),
     )
     parts = [Markup("<code>{}</code>").format(code)] if code else []
-    parts += [masked(found.say.told(str(reason)), found.say)] if reason else []
+    sentence = found.say.told(str(reason or ""))
+    parts += [masked(sentence.removesuffix(".") if until or rest else sentence, found.say)] if sentence else []
     parts += [Markup.escape(found.say("until {time}", time="")) + clock(until, found)] if until else []
     parts += [shown("json", rest, found)] if rest else []
     return Markup("<span>{}</span>").format(Markup("; ").join(parts))
@@ -100,7 +101,7 @@ def shown(form: str, value: Any, found: Found) -> Any:
         case "state":
             return state(value, found)
         case "code" | "id":
-            return Markup("<code>{}</code>").format(short(str(value)) if form == "id" else value)
+            return Markup("<code>{}</code>").format(masked(str(value), say))
         case "clock":
             return clock(value, found)
         case "told" if isinstance(value, dict):
@@ -120,18 +121,13 @@ def shown(form: str, value: Any, found: Found) -> Any:
             return masked(", ".join(map(str, value)) if isinstance(value, list) else str(value), say)
 
 
-def short(identifier: str) -> str:
-    """A UUID by its two ends: those of one hour begin alike."""
-    return f"{identifier[:13]}…" if len(identifier) == 36 and identifier.count("-") == 4 else identifier
-
-
 def cell(column: Column, item: Any, found: Found) -> dict[str, Any]:
     value = column.name(item, found) if callable(column.name) else field_of(item, column.name)
     html = shown(column.form, value, found)
     if column.link is not None and value is not None:
         place = filled(column.link.replace("{}", quote(str(value), safe="")), item, encode=True)
         html = Markup('<a class="{}" href="/console/{}">{}</a>').format(
-            "id" if column.form in {"id", "code"} else "", place, html if column.form != "id" else short(str(value))
+            "id" if column.form in {"id", "code"} else "", place, html if column.form != "id" else value
         )
     return {"title": column.title, "html": html, "numeric": column.form in {"number", "percent", "seconds"}}
 

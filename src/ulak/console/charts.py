@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
@@ -24,7 +24,9 @@ def spark(values: Sequence[float]) -> str:
     return "M" + "L".join(points)
 
 
-def flow(history: Sequence[Sequence[float]], now: datetime, zone: tzinfo) -> dict[str, Any]:
+def flow(
+    history: Sequence[Sequence[float]], incidents: Sequence[Mapping[str, Any]], now: datetime, zone: tzinfo
+) -> dict[str, Any]:
     """Accepted and done per second over what is known of 15 minutes, with round figures at the axis."""
     step = nice(max([1.0, *(max(accepted, done) for _, accepted, done in history)]) / 3)
     end = now.timestamp()
@@ -41,6 +43,11 @@ def flow(history: Sequence[Sequence[float]], now: datetime, zone: tzinfo) -> dic
         "accepted": f"M{line(1)}" if history else "",
         "done": f"M{line(2)}" if history else "",
         "area": f"M{x(history[0][0])} {TALL}L{line(2)}L{x(history[-1][0])} {TALL}Z" if history else "",
+        "notes": [
+            (round(100 - (end - one["at"] / 1000) / seconds * 100, 2), one["destination"])
+            for one in incidents
+            if end - one["at"] / 1000 <= seconds
+        ],
         "lines": [(step * n, TALL - n / 3 * (TALL - TOP)) for n in (1, 2, 3)],
         "times": [
             (

@@ -18,7 +18,7 @@ def place_labels(named: Sequence[Mapping[str, Any]], points: Sequence[Mapping[st
         found = next(
             (
                 (label, box)
-                for label, box in _sides(one["x"], one["y"], one["name"])
+                for label, box in _sides(one["x"], one["y"], one["short"])
                 if not any(_overlap(box, other) for other in taken)
             ),
             None,

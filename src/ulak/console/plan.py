@@ -9,6 +9,7 @@ from ulak.console.format import hue
 from ulak.console.page import Found
 
 TALL, GAP = 44, 42
+MAX_NOTE = 38  # letters that fit a box on a telephone
 
 
 def draw_plan(
@@ -38,7 +39,7 @@ def _note(step: Mapping[str, Any], run: Mapping[str, Any] | None, found: Found) 
             f" · {run['error_code']}" if run.get("error_code") else ""
         )
     text = step.get("template") or step.get("subject") or step.get("body") or ""
-    return text if len(text) <= 28 else f"{text[:27]}…"
+    return text if len(text) <= MAX_NOTE else f"{text[: MAX_NOTE - 1]}…"
 
 
 def _wire(step: Mapping[str, Any], before: Mapping[str, Any], found: Found) -> str:

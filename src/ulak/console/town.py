@@ -105,8 +105,8 @@ def _task(task: Mapping[str, Any], plane: Projection, number: int, chosen: Mappi
 def _helper(helper: Mapping[str, Any], plane: Projection, concerned: set[str]) -> dict[str, Any]:
     x, y = plane.place(helper["latitude"], helper["longitude"])
     name = helper.get("name") or helper["id"]
-    return {"x": x, "y": y, "name": name, "status": helper["status"], "named": helper["id"] in concerned,
-            "asked": helper["status"] == "OFFERED"}  # fmt: skip
+    return {"x": x, "y": y, "name": name, "short": name.strip().partition(" ")[0], "status": helper["status"],
+            "named": helper["id"] in concerned, "asked": helper["status"] == "OFFERED"}  # fmt: skip
 
 
 def _ties(

@@ -25,6 +25,7 @@ LINGER_SECONDS = 30.0
 STATES = ("ready", "running", "deferred", "behind", "suspect")
 CHART_POINTS = 90
 SPARK_POINTS = 30
+MAX_INCIDENTS = 5
 RATE_SECONDS = 10.0
 
 
@@ -45,6 +46,8 @@ class Overview:
     def __init__(self, ulak: Ulak) -> None:
         self._ulak = ulak
         self._points: deque[OverviewPoint] = deque()
+        self._dark: set[str] | None = None  # destinations whose breakers were open at the last look
+        self._incidents: deque[dict[str, Any]] = deque(maxlen=MAX_INCIDENTS)
         self._changed = asyncio.Event()
         self._watchers = 0
         self._leaving = False
@@ -104,6 +107,15 @@ class Overview:
         while self._points[0].at < at - HISTORY_SECONDS:
             self._points.popleft()
 
+        self._note_incidents(sample)
+
+    def _note_incidents(self, sample: Sample) -> None:
+        """Breakers that opened since the last look; of those that it finds open, the first look knows no moment."""
+        dark = {mask_text(one.destination) for one in sample.breakers}
+        opened = sorted(dark - self._dark) if self._dark is not None else []
+        self._incidents += [{"at": sample.taken_at, "destination": name} for name in opened]
+        self._dark = dark
+
     def _document(self, sample: Sample) -> dict[str, Any]:
         points = _thinned(list(self._points), CHART_POINTS)
         return {
@@ -127,6 +139,7 @@ class Overview:
             "pools": self._pools(sample),
             "simulated": self._ulak.channels.simulated,
             "breakers": [{"destination": mask_text(one.destination), "state": one.state} for one in sample.breakers],
+            "incidents": list(self._incidents),
             "history": [
                 [
                     round(after.at, 1),

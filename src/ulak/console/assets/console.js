@@ -60,7 +60,23 @@ function nice(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= value * 0.999);
 }
-function drawFlow(history) {
+function drawNotes(incidents, end, seconds) {
+  const notes = $("#flow-notes");
+  const make = (tag, values) => {
+    const one = document.createElementNS(notes.namespaceURI, tag);
+    for (const [name, value] of Object.entries(values)) one.setAttribute(name, value);
+    return one;
+  };
+  const seen = incidents.map((one) => [100 - ((end - one.at / 1000) / seconds) * 100, one.destination]).filter(([x]) => x >= 0);
+  const drawn = seen.map(([x]) => make("line", { class: "note", x1: `${x}%`, x2: `${x}%`, y1: 16, y2: 228 }));
+  if (seen.length) {
+    const [x, name] = seen.at(-1);
+    drawn.push(make("text", { class: "note-text", x: `${x}%`, y: 11, "text-anchor": x > 50 ? "end" : "start" }));
+    drawn.at(-1).textContent = notes.dataset.opened.replace("{name}", name);
+  }
+  notes.replaceChildren(...drawn);
+}
+function drawFlow({ history, incidents }) {
   $("#flow-note")?.remove();
   const step = nice(Math.max(1, ...history.map(([, accepted, done]) => Math.max(accepted, done))) / 3);
   const end = now() / 1000;
@@ -70,6 +86,7 @@ function drawFlow(history) {
   $("#p-accepted").setAttribute("d", `M${line(1)}`);
   $("#p-done").setAttribute("d", `M${line(2)}`);
   $("#p-area").setAttribute("d", `M${x(history[0][0])} 228L${line(2)}L${x(history.at(-1)[0])} 228Z`);
+  drawNotes(incidents, end, seconds);
   document.querySelectorAll("#flow .scale").forEach((text, place) => {
     text.textContent = text.textContent.replace(/^\S+/, numbers.format(step * (place + 1)));
   });
@@ -84,7 +101,7 @@ function show(frame) {
     if (value !== undefined) element.textContent = numbers.format(value);
   }
   for (const [name, values] of Object.entries(frame.sparks)) $(`#spark-${name}`)?.setAttribute("d", spark(values));
-  if ($("#p-done") && frame.history.length) drawFlow(frame.history);
+  if ($("#p-done") && frame.history.length) drawFlow(frame);
 }
 
 // Once a second: the clock, deadlines by the server's time, and how old the picture is while the connection is lost.

@@ -73,6 +73,10 @@ def _channel(step: dict[str, Any], found: Found) -> str:
     return found.say(step["channel_type"])
 
 
+MAKES_ONE = (
+    """ulak actions plans add '{"name": "Leak", "steps": """
+    """[{"step_order": 1, "channel_type": "audit", "body": "Water"}]}'"""
+)
 STEPS = (
     Column("Step", "step_order", "number"),
     Column("Channel", _channel),
@@ -98,7 +102,7 @@ PAGES = (
                     Column("Critical", "critical", "yes"),
                     Column("Changed", "updated_at", "time"),
                 ),
-                Empty("No plan yet.", "ulak actions import plans.yaml"),
+                Empty("No plan yet.", MAKES_ONE),
                 span="c7",
                 after="afterPlan",
             ),
@@ -133,7 +137,7 @@ PAGES = (
                     Column("Order", "priority", "number"),
                     Column("Quiet", "quiet_hours"),
                 ),
-                Empty("No recipient yet.", "ulak actions import directory.yaml"),
+                Empty("No recipient yet.", """ulak actions profiles add '{"name": "Ayşe"}'"""),
                 span="c12",
                 after="afterProfile",
             ),

@@ -37,6 +37,11 @@ def _feeds(document: Any, _: Found) -> list[dict[str, Any]]:
     return [{"name": name, **one} for name, one in document.get("feeds", {}).items()]
 
 
+def _fed(found: Found) -> str | None:
+    """A sync that published something says what each of its feeds got."""
+    return SYNC if (found.of(SYNC) or {}).get("feeds") else None
+
+
 def _chosen_registry(found: Found) -> str | None:
     """The one that the address names, else the one that was synced."""
     registries = (found.of(STATUS) or {}).get("registries", {})
@@ -182,8 +187,8 @@ def _before(place: int) -> Any:
 SYNC_COLUMNS = (
     Column(
         "Sync",
-        lambda one, _: Markup('<a class="id" href="/console/changes/{}/{}">{}…</a>').format(
-            one["registry"], one["syncId"], one["syncId"][:13]
+        lambda one, _: Markup('<a class="id" href="/console/changes/{}/{}">{}</a>').format(
+            one["registry"], one["syncId"], one["syncId"]
         ),
     ),
     Column("Verdict", "verdict", "state"),
@@ -209,7 +214,7 @@ PAGES = (
                     Column("Feeds", "feeds"),
                     Column("Trouble", lambda one, found: found.say.told(one["lastSync"].get("error") or "")),
                 ),
-                Empty("No registry is configured.", "ulak config show changes"),
+                Empty("No registry is configured.", "ulak config show"),
                 items=_registries,
                 key="name",
                 actions=(SYNC_NOW,),
@@ -233,7 +238,7 @@ PAGES = (
                     Column("Cursor", "cursor", "code"),
                     Column("State hash", lambda one, _: f"{one['stateHash'][:12]}…", "code"),
                 ),
-                Empty("No feed.", "ulak config show changes"),
+                Empty("No feed.", "ulak config show"),
                 items=_feeds,
                 key="name",
             ),
@@ -248,11 +253,28 @@ PAGES = (
             Drawing("Guards", "guards.html", _guards, "c7", (PREVIEW,)),
             Drawing("What would change", "summary.html", _summary, "c5"),
             Drawing("Changes", "diff.html", _diff, sources=tuple(_before(place) for place in range(SHOWN))),
+            Table(
+                "Feeds",
+                _fed,
+                (
+                    Column("Feed", "name", "text", "feeds/{}"),
+                    Column("Added", "added", "number"),
+                    Column("Modified", "modified", "number"),
+                    Column("Removed", "removed", "number"),
+                    Column("Withheld", "withheld", "number"),
+                    Column("Records", "count", "number"),
+                    Column("Published until", lambda one, _: stamp(one["until"]), "time"),
+                    Column("Cursor", "cursor", "code"),
+                ),
+                Empty("No feed."),
+                items=_feeds,
+                key="name",
+            ),
             Table("Syncs of this list", SYNCS, SYNC_COLUMNS, Empty("No sync yet."), items=_syncs, key="syncId"),
         ),
         source=SYNC,
-        heading=lambda found: Markup('{} <span class="id">{}…</span>').format(
-            found.given["registry"], found.given["id"][:13]
+        heading=lambda found: Markup('{} <span class="id">{}</span>').format(
+            found.given["registry"], found.given["id"]
         ),
         verdict=_sync_verdict,
         under="changes",

@@ -81,7 +81,6 @@ PAGES = (
                 key="task_id",
                 after="before",
                 actions=(CANCEL,),
-                span="c8",
             ),
             FactList(
                 "Engine",

@@ -184,6 +184,7 @@ PAGES = (
                     Column("State", "status", "state"),
                     Column("Who", _who),
                     Column("Time left", _time_left),
+                    Column("Until", lambda task, found: (deadline(task, found) or {}).get("until")),
                     Column("Asked by", "requesterId", "soft"),
                     Column("Opened", "createdAt", "time"),
                 ),

@@ -63,6 +63,8 @@ def _older_events(document: Any, _: Found) -> int | None:
 def _data(event: dict[str, Any], found: Found) -> Any:
     """A bare number is the attempt; of a job that waits, attempt, due time and reason stand together."""
     match event["data"]:
+        case [int(failures), int(due)] if event["name"].startswith("breaker."):
+            return {"reason": found.say("failures: {n}", n=failures), **({"until": due} if due else {})}
         case int(attempt):
             return found.say("attempt {n}", n=attempt) if attempt else None
         case [int(attempt), int(due), str(reason)]:
@@ -119,7 +121,7 @@ PAGES = (
                     Column("Due", "dueAt", "time"),
                     Column("Attempts", "attempt", "number"),
                 ),
-                Empty("No timer is armed.", "ulak enqueue report.nightly --delay 60"),
+                Empty("No timer is armed.", "ulak notify send IN_APP ayse Merhaba --send-at 2030-01-31T10:30:00Z"),
             ),
         ),
         "engine",
@@ -216,14 +218,14 @@ PAGES = (
                 "Workers",
                 WORKERS,
                 (
-                    Column("Process", "label"),
+                    Column("Process", lambda one, found: found.say(one["label"])),
                     Column("Node", "node", "number"),
                     Column("Started", "startedAt", "time"),
                     Column("Lease until", "leaseAt", "time"),
-                    Column("Running", "running", "number"),
+                    Column("Running", "running", "number", "jobs?status=running"),
                     Column("Answers this page", "isThis", "yes"),
                 ),
-                Empty("No process works.", "ulak work"),
+                Empty("No process works.", "ulak worker"),
             ),
         ),
         "engine",

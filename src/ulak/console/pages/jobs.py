@@ -125,6 +125,13 @@ def _job_verdict(found: Found) -> Markup:
     return told
 
 
+def _job_links(found: Found) -> list[tuple[str, str]]:
+    """A job that delivers a message has a second id, by which its sender knows it."""
+    job = found.of(JOB)
+    message = [("Message", f"/console/notifications/{job['uuid']}")] if job["kind"].startswith("notify.") else []
+    return [*message, ("Show as JSON", f"/api/jobs/{found.given['id']}")]
+
+
 def _after(step: dict[str, Any], found: Found) -> str:
     first, at = instant(found.of(JOB)["timeline"][0]["at"]), instant(step["at"])
     assert first is not None
@@ -205,7 +212,7 @@ PAGES = (
         source=JOB,
         actions=(CANCEL, EDIT, SEND_AGAIN),
         under="jobs",
-        links=lambda found: [("Show as JSON", f"/api/jobs/{found.given['id']}")],
+        links=_job_links,
     ),
     ConsolePage(
         "dead",

@@ -7,7 +7,8 @@ from typing import Any
 from markupsafe import Markup
 
 from ulak.console.format import instant
-from ulak.console.page import Action, Column, ConsolePage, DialogField, Drawing, Empty, FactList, Found, Table
+from ulak.console.menu import OVERVIEW
+from ulak.console.page import Action, Column, ConsolePage, DialogField, Drawing, Empty, FactList, Found, Table, field_of
 from ulak.console.timeline import draw_timeline
 
 MESSAGES, MESSAGE, ENDPOINTS = "/api/notifications?limit=25", "/api/notifications/{id}", "/api/webhook-endpoints"
@@ -59,6 +60,13 @@ def _endpoint(found: Found) -> dict[str, Any] | None:
     return next((one for one in found.items(ENDPOINTS) if one["id"] == found.given["id"]), None)
 
 
+def _endpoint_state(endpoint: dict[str, Any], _: Found) -> str:
+    if endpoint["disabledAt"]:
+        return "stopped"
+    rate = endpoint["successRate"]
+    return "idle" if rate is None else "answers" if rate else "failing"
+
+
 def _endpoint_verdict(found: Found) -> str:
     endpoint, say = _endpoint(found), found.say
     if endpoint is None:
@@ -79,7 +87,13 @@ def _verdict(found: Found) -> str:
     held = sum(one["status"] == "HELD" for one in messages)
     failed = sum(one["status"] in {"FAILED", "DEAD"} for one in messages)
     text = found.say("Of the last {n} messages, failed: {m}.", n=len(messages), m=failed)
-    return f"{text} {found.say('Held, for a person: {n}.', n=held)}" if held else text
+    parts = [text if messages else found.say("No message was sent yet.")]
+    if held:
+        parts.append(found.say("Held, for a person: {n}.", n=held))
+    if simulated := (found.of(OVERVIEW) or {}).get("simulated"):
+        names = ", ".join(map(found.say, simulated))
+        parts.append(found.say("Simulated: {names}; nothing of these leaves the machine.", names=names))
+    return " ".join(parts)
 
 
 def _message_verdict(found: Found) -> str:
@@ -92,6 +106,8 @@ def _message_verdict(found: Found) -> str:
         )
     else:
         text = say("Attempts so far: {n}.", n=message["attempts"])
+    if field_of(message, "detail.detail.simulated"):
+        text += " " + say("Simulated: nothing left the machine.")
     if message["uncertainAttempts"]:
         text += " " + say("Attempts of which nobody knows how they ended: {n}.", n=message["uncertainAttempts"])
     return text
@@ -135,13 +151,7 @@ PAGES = (
                 ENDPOINTS,
                 (
                     Column("Address", "url", "code", "endpoints/{id}"),
-                    Column(
-                        "State",
-                        lambda one, _: (
-                            "stopped" if one["disabledAt"] else "open" if one["successRate"] == 0 else "idle"
-                        ),
-                        "state",
-                    ),
+                    Column("State", _endpoint_state, "state"),
                     Column("Success, 24 h", "successRate", "percent"),
                     Column("Attempts, 24 h", "attempts", "number"),
                     Column("Secrets", "secrets", "number"),
@@ -201,7 +211,10 @@ PAGES = (
         verdict=_message_verdict,
         under="notify",
         actions=(RESEND, CANCEL),
-        links=lambda found: [("Show as JSON", f"/api/notifications/{found.given['id']}")],
+        links=lambda found: [
+            ("Job", f"/console/jobs/{found.of(MESSAGE)['jobId']}"),
+            ("Show as JSON", f"/api/notifications/{found.given['id']}"),
+        ],
     ),
     ConsolePage(
         "endpoints/{id}",
@@ -222,7 +235,9 @@ PAGES = (
             ),
         ),
         source=ENDPOINTS,
-        heading=lambda found: Markup("<code>{}</code>").format((_endpoint(found) or {}).get("url", found.given["id"])),
+        heading=lambda found: Markup('<span class="id">{}</span>').format(
+            (_endpoint(found) or {}).get("url", found.given["id"])
+        ),
         verdict=_endpoint_verdict,
         under="notify",
         actions=ENDPOINT_ACTIONS,
@@ -232,7 +247,7 @@ PAGES = (
         "templates/{id}",
         "Template",
         (Drawing("Preview", "template.html", lambda found: found.given["id"], sources=("/api/templates",)),),
-        heading=lambda found: Markup("<code>{}</code>").format(found.given["id"]),
+        heading=lambda found: Markup('<span class="id">{}</span>').format(found.given["id"]),
         verdict=lambda found: found.say("Filled in with your variables in each of its languages; nothing is sent."),
         under="notify",
     ),

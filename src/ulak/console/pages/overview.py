@@ -13,6 +13,7 @@ from ulak.console.page import ConsolePage, Drawing, Found
 from ulak.console.promises import SLO, promises
 from ulak.console.timeline import took
 
+BREAKERS = "/api/breakers"
 CAUSES = "/api/dead/causes?limit=3"
 ROOMS = ("notify", "dispatch", "compute", "changes", "actions")
 
@@ -102,7 +103,13 @@ def _oldest(overview: dict[str, Any], found: Found) -> str:
     """How long the oldest unfinished job is overdue; nothing while all that waits is early."""
     at = None if overview["oldestAt"] is None else instant(overview["oldestAt"])
     seconds = 0.0 if at is None else (found.now - at).total_seconds()
-    return found.say("the oldest waits {time}", time=found.say.seconds(seconds)) if seconds >= 1 else ""
+    return found.say("oldest unfinished: {time}", time=found.say.seconds(seconds)) if seconds >= 1 else ""
+
+
+def _dark(overview: dict[str, Any], found: Found) -> list[dict[str, Any]]:
+    """Each with its failures and its next try, for a caller who may see them."""
+    details = {one["destination"]: one for one in found.items(BREAKERS, "breakers")}
+    return [{**one, **details.get(one["destination"], {})} for one in overview["breakers"]]
 
 
 def _menu_order(room: tuple[str, Any]) -> tuple[int, str]:
@@ -125,13 +132,13 @@ def _tiles(found: Found) -> list[dict[str, Any]]:
         {"name": "accepted", "title": "Accepted", "field": "perSecond.accepted", "per": say("/s"), "href": "jobs",
          "note": say("{n} so far", n=overview["totals"]["accepted"])},
         {"name": "done", "title": "Done", "field": "perSecond.done", "per": say("/s"), "href": "jobs?status=done",
-         "note": say("{n} so far", n=overview["totals"]["done"])},
+         "note": _oldest(overview, found) or say("{n} so far", n=overview["totals"]["done"])},
     ]  # fmt: skip
     notes = {
         "running": say("{n} are suspects, run apart", n=states["suspect"]) if states["suspect"] else "",
         "behind": say("no free slot for their key") if states["behind"] else "",
         "deferred": say("each until its time") if states["deferred"] else "",
-        "ready": _oldest(overview, found) or (say("next for a worker") if states["ready"] else ""),
+        "ready": say("next for a worker") if states["ready"] else "",
     }
     tiles += [
         {"name": name, "title": title, "field": f"states.{name}", "per": "", "href": f"jobs?status={name}",
@@ -152,8 +159,9 @@ def _all(found: Found) -> dict[str, Any] | None:
         "tiles": _tiles(found),
         "asks": asks(found),
         "overview": overview,
+        "breakers": _dark(overview, found),
         "full": full_pools(overview),
-        "flow": flow(overview["history"], found.now, found.zone),
+        "flow": flow(overview["history"], overview["incidents"], found.now, found.zone),
         "rooms": _rooms(found),
         "promises": promises(found),
         "jobs": [{**job, "took": took(job)} for job in found.items("/api/jobs?limit=8", "jobs")],
@@ -164,7 +172,14 @@ PAGES = (
     ConsolePage(
         "",
         "Overview",
-        (Drawing("Overview", "overview.html", _all, sources=(OVERVIEW, CAUSES, STATUS, SLO, "/api/jobs?limit=8")),),
+        (
+            Drawing(
+                "Overview",
+                "overview.html",
+                _all,
+                sources=(OVERVIEW, BREAKERS, CAUSES, STATUS, SLO, "/api/jobs?limit=8"),
+            ),
+        ),
         verdict=verdict,
     ),
 )
