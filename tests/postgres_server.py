@@ -101,7 +101,7 @@ class Server:
         self._control("restart", "-m", mode, "-l", str(self._server.log))
 
     def close(self) -> None:
-        """Stop and remove it. The wheel knows only the process of the first start, so a restarted one is stopped here."""
+        """Stop and remove it. The wheel knows only the first start, so a restarted one is stopped here."""
         self._control("stop", "-m", "immediate")
         self._server.cleanup()
 
