@@ -6,6 +6,7 @@ import pytest
 
 from tests.actions.conftest import states
 from ulak import Conflict, Invalid, NotFound, Permanent, Refused, Transient
+from ulak.actions.model import MAX_NUMBER
 from ulak.channels.channel import EndpointGone, Receipt
 from ulak.errors import Throttled
 from ulak.testing import advance, drain
@@ -50,6 +51,17 @@ async def test_a_repeat_is_the_first_run_and_another_plan_is_a_conflict(make, wo
     assert (first.duplicate, again.duplicate) == (False, True)
     assert (first.run_id, first.trace_id) == (again.run_id, again.trace_id)
     assert len(channel.messages) == 1
+
+
+async def test_a_plan_under_the_largest_id_leaves_ids_for_others(make, world):
+    async with make() as ulak:
+        told = world(ulak)
+        form = {"name": "Pump", "steps": [{"step_order": 1, **AUDIT}]}
+        await ulak.actions.plans.put(MAX_NUMBER, form)
+        await ulak.actions.plans.put(1, form)
+        plan = await told.plan(AUDIT)
+        assert plan == 2
+        assert (await told.run(plan))["state"] == "done"
 
 
 async def test_an_unknown_plan_is_named(make):

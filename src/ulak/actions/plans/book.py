@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ulak.actions.model import ActionPlan, PlanStep
+from ulak.actions.model import MAX_NUMBER, ActionPlan, PlanStep
 from ulak.actions.plans.document import PlanForm, to_steps
 from ulak.actions.records import next_number
 from ulak.errors import NotFound
@@ -18,6 +18,7 @@ sql = Queries("ulak.actions")
 
 MAX_REMEMBERED = 2000
 COUNTER = "plan"
+MAX_COUNTED = MAX_NUMBER // 2  # counting never gets beyond it, so that a larger id need not raise the count
 
 
 class PlanHead(NamedTuple):
@@ -87,7 +88,7 @@ def put_plan(tx: Tx, plan: int, form: PlanForm) -> tuple[bool, tuple[PlanHead, A
     """A new version, or a plan under an id that the rule service has chosen; whether it is new. Routes stay."""
     tx.lock_keys([f"actions:plan:{plan}"])
     head = read_head(tx, plan)
-    if head is None:
+    if head is None and plan <= MAX_COUNTED:
         tx.execute(sql.raise_number, name=COUNTER, value=plan)
     version = 1 if head is None else head.version + 1
     fresh = head is None or head.deleted_at is not None
