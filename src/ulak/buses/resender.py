@@ -68,6 +68,11 @@ class Resender:
             self._put_off(topic, cause)
         self._news.set()
 
+    def hasten(self, topic: str) -> None:
+        """Somebody has dropped messages of it: look at once."""
+        self._due.pop(topic, None)
+        self._news.set()
+
     def stop(self) -> None:
         self._stopping = True
         self._news.set()
@@ -87,9 +92,12 @@ class Resender:
     async def _send(self, topics: Sequence[str]) -> bool:
         """One round; False when another process leads."""
         sizes = {topic: self._at_once.get(topic, 1) for topic in topics}
+        counted = {topic: self._waiting[topic] for topic in topics}
         found = await self._write(_read, sizes)
         if found is None:
             return False
+        self._correct(counted, sizes, found)
+        found = {topic: rows for topic, rows in found.items() if rows}
         try:
             refused = await self._bus.resend([one.message for rows in found.values() for one in rows])
         except Unavailable as error:
@@ -114,14 +122,20 @@ class Resender:
                 self._news.clear()
                 await self._store.clock.wait(self._news, AGAIN_SECONDS)
 
+    def _correct(
+        self, counted: Mapping[str, int], sizes: Mapping[str, int], found: Mapping[str, Sequence[Waiting]]
+    ) -> None:
+        """Fewer than were counted before the look are there when somebody has dropped some, in whatever process."""
+        short = {topic: counted[topic] - len(rows) for topic, rows in found.items() if len(rows) < sizes[topic]}
+        self._change(Counter({topic: -number for topic, number in short.items() if number > 0}))
+
     def _note(self, taken: Mapping[str, Sequence[Waiting]], troubles: Mapping[str, str]) -> None:
         """A topic that took all goes on with twice as many; one that did not is tried again with a single one."""
         for topic, rows in taken.items():
             self.sent += len(rows)
             if topic not in troubles:
                 self._at_once[topic] = min(2 * self._at_once.get(topic, 1), MAX_AT_ONCE)
-                for state in (self._failures, self._due, self._causes):
-                    state.pop(topic, None)
+                self._recover(topic)
             elif self._at_once.pop(topic, 1) == 1:  # several at once may be too large together
                 self._put_off(topic, troubles[topic])
         self._change(Counter({topic: -len(rows) for topic, rows in taken.items()}))
@@ -133,7 +147,12 @@ class Resender:
             if not self._waiting[topic]:
                 del self._waiting[topic]
                 self._at_once.pop(topic, None)
-                log.info("bus_topic_takes_again", topic=topic)
+                log.info("bus_messages_dropped" if topic in self._causes else "bus_topic_takes_again", topic=topic)
+                self._recover(topic)
+
+    def _recover(self, topic: str) -> None:
+        for state in (self._failures, self._due, self._causes):
+            state.pop(topic, None)
 
     def _put_off(self, topic: str, cause: str) -> None:
         if topic not in self._causes:
@@ -156,6 +175,9 @@ class Resender:
     def counts(self) -> list[tuple[str, int]]:
         """By topic, those of which most wait first; a metric has a bounded number of labels."""
         return self._waiting.most_common(MAX_TOPICS)
+
+    def cause(self, topic: str) -> str | None:
+        return self._causes.get(topic)
 
     def reasons(self) -> Iterator[str]:
         for topic in sorted(self._causes)[:NAMED]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+from ulak.buses import waiting
 from ulak.buses.intake import AcceptBatch, Intake, KeepUnreadable
 from ulak.buses.kafka import KafkaBus
 from ulak.buses.local import LocalBus
 from ulak.buses.relay import BusRelay
 from ulak.buses.route import EventRouter, publish, to_record
-from ulak.errors import Conflict
+from ulak.buses.waiting import Waiting
+from ulak.errors import Conflict, Invalid, NotFound
 from ulak.log import get_logger
 from ulak.spine.bus import MessageBus, Take
 from ulak.spine.room import Host
@@ -21,6 +24,7 @@ from ulak.spine.trace import with_trace
 log = get_logger("ulak.bus")
 
 GOODBYE_SECONDS = 10.0
+_ID = re.compile(r"([0-9]{1,15})-([0-9]{1,9})")
 GAUGES = {
     "ulak_bus_relay_leads": "1 in the process that runs the store's one relay.",
     "ulak_bus_messages_sent": "Messages that this process has put on the bus since its start.",
@@ -28,6 +32,14 @@ GAUGES = {
     "ulak_bus_messages_waiting": "Messages that are kept because their topic does not take them, by topic.",
     "ulak_bus_unreadable": "Messages that could not be read and were kept, by topic, since the start.",
 }
+
+
+class TopicWaiting(NamedTuple):
+    """A topic that does not take its messages, how many wait for it, and why if this process knows it."""
+
+    topic: str
+    number: int
+    cause: str | None
 
 
 class BusRunner:
@@ -65,6 +77,36 @@ class BusRunner:
             await self._intakes[topic].take([to_record(topic, value, key)])
         else:
             await self._host.store.write(with_trace(publish, self._host.telemetry.tracer.current()), topic, value, key)
+
+    # Messages that a topic does not take
+
+    async def waiting(self) -> list[TopicWaiting]:
+        """How many wait by topic; why, where this process runs the relay."""
+        counts = await self._host.store.read(waiting.count)
+        return [TopicWaiting(topic, number, self._cause(topic)) for topic, number in sorted(counts.items())]
+
+    async def waiting_of(self, topic: str, *, after: str | None = None, limit: int = 50) -> list[Waiting]:
+        """The messages that wait for a topic, oldest first."""
+        start = waiting.FIRST if after is None else _place(after)
+        return await self._host.store.read(waiting.read, topic, limit, start)
+
+    async def drop(self, topic: str, identifier: str | None = None, *, who: str = "python") -> int:
+        """Give up a message that its topic will never take, or all that wait for it now; how many. Audited."""
+        store, first = self._host.store, waiting.FIRST
+        last = await store.read(waiting.newest, topic)
+        if identifier is not None:
+            first = last = _place(identifier)
+        dropped = 0
+        while last is not None and (number := await store.write(waiting.dismiss, topic, first, last, who)):
+            dropped += number
+        if not dropped:
+            raise NotFound(f"no such message waits for {topic!r:.100}; it was taken or dropped, see: ulak bus waiting")
+        if self._relay is not None:
+            self._relay.resender.hasten(topic)
+        return dropped
+
+    def _cause(self, topic: str) -> str | None:
+        return None if self._relay is None else self._relay.resender.cause(topic)
 
     # Life
 
@@ -122,6 +164,13 @@ class BusRunner:
             yield f"bus: {self._relay.trouble}"
         for reason in self._relay.resender.reasons():
             yield f"bus: {reason}"
+
+
+def _place(identifier: str) -> waiting.Place:
+    found = _ID.fullmatch(identifier)
+    if found is None:
+        raise Invalid(f"{identifier!r:.100} is not the id of a message that waits; it reads like 1200-3")
+    return int(found[1]), int(found[2])
 
 
 def _tell(task: asyncio.Task[None]) -> None:

@@ -11,7 +11,22 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ulak.cli import streams
-from ulak.cli.commands import audit, breakers, config, db, dead, demo, engine, events, jobs, keys, kinds, serve, status
+from ulak.cli.commands import (
+    audit,
+    breakers,
+    bus,
+    config,
+    db,
+    dead,
+    demo,
+    engine,
+    events,
+    jobs,
+    keys,
+    kinds,
+    serve,
+    status,
+)
 from ulak.errors import Error
 from ulak.masking import mask_text
 from ulak.rooms import NAMES
@@ -24,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # its tracebacks print local variables, and those hold secrets
 )
 _rooms = [import_module(f"ulak.cli.commands.{name}") for name in NAMES]
-for module in (serve, status, *_rooms, jobs, dead, kinds, engine, breakers, events, db, keys, audit, config, demo):
+for module in (serve, status, *_rooms, jobs, dead, kinds, engine, breakers, bus, events, db, keys, audit, config, demo):
     module.register(app)
 
 

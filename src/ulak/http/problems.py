@@ -23,6 +23,8 @@ PATTERNS = {
     r"^[0-9]{1,19}$": "must be an id or a cursor: a whole number of at most 19 digits",
     r"^[0-9]{0,15}$": "must be the id of an event: a whole number of at most 15 digits",
     r"^[0-9]{1,15}-[0-9]{1,19}$": "must be the `next` of the page before",
+    r"^[0-9]{1,15}-[0-9]{1,9}$": "must be the id of a message that waits, like 1200-3",
+    r"^[A-Za-z0-9._-]{1,249}$": "must be a topic: 1 to 249 letters, digits and . _ -",
     r"^[0-9a-f]{10}$": "must be the id of a key: ten of 0-9 and a-f, as `ulak keys list` shows it",
     r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$": (
         "must be a file name of at most 100 letters, digits and . _ -, not a path, and not begin with a dot"

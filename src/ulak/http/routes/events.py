@@ -1,4 +1,4 @@
-"""The event log over HTTP: pages from a cursor, and a stream that goes on from where it was left."""
+"""The event log over HTTP: pages, a stream that goes on from where it was left, and messages that no topic takes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import APIRouter, Depends, Header, Path, Query
 from fastapi.responses import StreamingResponse
+from pydantic import Field, StrictBool
 
 from ulak import codec
 from ulak.access.caller import Caller
 from ulak.app import Ulak
 from ulak.clock import Clock
-from ulak.errors import Error
+from ulak.errors import Error, Invalid
 from ulak.http.caller import Needs
 from ulak.http.hot_routes import Routes
 from ulak.http.routes.jobs import Limit
 from ulak.http.routes.view import EventView, View, event_fields, event_view
 from ulak.http.sse import sse, sse_reset, stream_of
+from ulak.masking import mask_text
+from ulak.settings.bus import TOPIC
 from ulak.spine.event import EventRecord, last_seq, read_page
 from ulak.spine.loops.tail import Tail, TailPage
 from ulak.spine.store import Tx
@@ -29,8 +32,11 @@ PACE_SECONDS = 0.05  # what many commits bring is read and sent together, or eac
 MAX_SEQ = 1 << 53
 
 May = Annotated[Caller, Depends(Needs("jobs"))]
+MayOperate = Annotated[Caller, Depends(Needs("admin"))]
 After = Annotated[int | None, Query(ge=0, le=MAX_SEQ, description="Events above this sequence number.")]
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", pattern=r"^[0-9]{0,15}$")]
+Topic = Annotated[str, Path(pattern=TOPIC, examples=["cinga.action.executed"])]
+WAITING_ID = r"^[0-9]{1,15}-[0-9]{1,9}$"
 
 
 class EventPage(View):
@@ -45,8 +51,44 @@ class EventPage(View):
     newest: int
 
 
+class TopicView(View):
+    """A topic with messages that it does not take. The process that runs the relay knows why."""
+
+    topic: str
+    number: int
+    cause: str | None
+
+
+class TopicList(View):
+    topics: list[TopicView]
+
+
+class WaitingView(View):
+    """A message that waits. What it says is not shown: it may name people."""
+
+    id: str
+    key: str | None
+    bytes: int
+
+
+class WaitingPage(View):
+    items: list[WaitingView]
+    next: str | None
+
+
+class DropRequest(View):
+    """One message by its `id`, or `all` that wait for the topic."""
+
+    id: Annotated[str | None, Field(pattern=WAITING_ID, examples=["1200-3"])] = None
+    all: StrictBool = False
+
+
+class DroppedView(View):
+    dropped: int
+
+
 def routes(ulak: Ulak) -> Routes:
-    return Routes(routers=(_router(ulak),))
+    return Routes(routers=(_router(ulak), _waiting(ulak)))
 
 
 def _router(ulak: Ulak) -> APIRouter:
@@ -104,3 +146,35 @@ async def _chunks(pages: AsyncIterator[TailPage], clock: Clock) -> AsyncIterator
 
 def _as_event(event: EventRecord) -> bytes:
     return sse(event.seq, event.name, codec.encode(event_fields(event)))
+
+
+def _waiting(ulak: Ulak) -> APIRouter:
+    router = APIRouter(prefix="/api/bus/waiting", tags=["bus"])
+
+    @router.get("", summary="Topics that do not take their messages")
+    async def list_topics(_: MayOperate) -> TopicList:
+        return TopicList(topics=[TopicView(**one._asdict()) for one in await ulak.bus.waiting()])
+
+    @router.get("/{topic}", summary="The messages that wait for a topic, oldest first")
+    async def list_waiting(
+        _: MayOperate,
+        topic: Topic,
+        after: Annotated[str | None, Query(pattern=WAITING_ID, description="`next` of the page above.")] = None,
+        limit: Limit = 50,
+    ) -> WaitingPage:
+        found = await ulak.bus.waiting_of(topic, after=after, limit=limit)
+        items = [WaitingView(id=one.id, key=_shown(one.message.key), bytes=len(one.message.value)) for one in found]
+        return WaitingPage(items=items, next=items[-1].id if len(items) == limit else None)
+
+    @router.post("/{topic}/drop", summary="Drop a message that its topic will never take, or all that wait for it")
+    async def drop(caller: MayOperate, topic: Topic, asked: DropRequest) -> DroppedView:
+        """Dropped messages are gone for good, and the audit log says whose word it was. Those behind them follow."""
+        if (asked.id is None) != asked.all:
+            raise Invalid('give an id, or "all": true', fields=[("id", "is missing, or given together with all")])
+        return DroppedView(dropped=await ulak.bus.drop(topic, asked.id, who=caller.name))
+
+    return router
+
+
+def _shown(key: bytes | None) -> str | None:
+    return None if key is None else mask_text(key.decode("utf-8", "replace"))

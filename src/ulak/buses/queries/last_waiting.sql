@@ -1,0 +1,1 @@
+SELECT page, place FROM buses_waiting WHERE topic = :topic ORDER BY page DESC, place DESC LIMIT 1
