@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ulak import Invalid, ids
+from ulak import Invalid, Ulak, ids
 from ulak.channels.channel import NotificationType
 from ulak.channels.destination import server_of
 from ulak.notify import decide
@@ -101,6 +101,23 @@ def test_headers_that_mail_may_not_have_are_refused_at_the_door(headers):
 def test_headers_that_a_webhook_may_not_have_are_refused_at_the_door(headers):
     request = {"notificationType": "WEBHOOK", "recipient": "http://a.org/", "body": "x"}
     assert fields_of(request | {"targetMeta": {"headers": headers}}) == {"targetMeta"}
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "a\x1b[31mb", "a\x7fb", "a\x9bb", "a" * 1000])
+async def test_variables_that_spoil_the_subject_of_a_template_are_refused_at_the_door(name, clock):
+    async with Ulak("memory:", clock=clock, work=False) as ulak:
+        with pytest.raises(Invalid) as refusal:
+            await ulak.notify.send("EMAIL", "ada@example.org", template="welcome", variables={"name": name})
+    assert {field for field, _ in refusal.value.fields} == {"variables"}
+
+
+def test_no_text_has_a_nul_in_it_whether_it_is_given_or_rendered():
+    for field in ("body", "html", "subject"):
+        document = {"notificationType": "EMAIL", "recipient": "ada@example.org", "body": "text", field: "a\x00b"}
+        assert fields_of(document) == {field}
+    for texts in (("Hi", "a\x00b", None), ("Hi", "text", "a\x00b")):
+        with pytest.raises(Invalid, match="NUL"):
+            decide.check_rendered(*texts)
 
 
 def test_a_field_that_stands_there_twice_is_refused():

@@ -131,7 +131,7 @@ def _make(point: EntryPoint, settings: Any) -> Channel | None:
     channel = factory(settings)
     if channel is not None and not isinstance(channel, Channel):
         raise Misconfigured(
-            f"The channel {point.name!r} ({point.value}) made a {type(channel).__name__}, which is no channel: "
+            f"The channel {point.name!r} ({point.value}) made a {type(channel).__name__}, which is not a channel: "
             "it needs name, can_handle, handle and close."
         )
     return channel

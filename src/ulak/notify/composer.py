@@ -62,6 +62,7 @@ class Composer:
         if request.template is not None:
             made = self._render(request, request.template)
             subject, body, html = subject or made.subject, made.body, made.html
+            decide.check_rendered(subject, body, html)
         return Notification(
             request.notification_type,
             request.recipient,

@@ -76,8 +76,10 @@ def _check_content(request: Request, problems: Problems) -> None:
         problems.append(("body", "is required and must not be blank (or give template and variables)"))
     elif request.body is not None and (len(request.body) > MAX_BODY or "\x00" in request.body):
         problems.append(("body", f"must have at most {MAX_BODY} characters and no NUL"))
-    if request.html is not None and (request.notification_type != "EMAIL" or len(request.html) > MAX_BODY):
-        problems.append(("html", f"is for EMAIL and must have at most {MAX_BODY} characters"))
+    if request.html is not None and (
+        request.notification_type != "EMAIL" or len(request.html) > MAX_BODY or "\x00" in request.html
+    ):
+        problems.append(("html", f"is for EMAIL and must have at most {MAX_BODY} characters and no NUL"))
     if request.subject is not None and (len(request.subject) > MAX_SUBJECT or _LINE_END.search(request.subject)):
         problems.append(("subject", f"must have at most {MAX_SUBJECT} characters and no control characters"))
     if request.variables is not None and request.template is None:
@@ -86,6 +88,19 @@ def _check_content(request: Request, problems: Problems) -> None:
         _check_headers("metadata", own_headers, request.metadata, problems)
     if request.notification_type == "WEBHOOK" and request.target_meta is not None:
         _check_headers("targetMeta", address_headers, request.target_meta, problems)
+
+
+def check_rendered(subject: str | None, body: str, html: str | None) -> None:
+    """What variables have put into a template's texts is held to the rules of texts that are given as they are."""
+    problems: Problems = []
+    if subject is not None and (len(subject) > MAX_SUBJECT or _LINE_END.search(subject)):
+        problems.append(
+            ("variables", f"make a subject with control characters, or with more than {MAX_SUBJECT} characters")
+        )
+    if "\x00" in body or "\x00" in (html or ""):
+        problems.append(("variables", "put a NUL into the text"))
+    if problems:
+        raise refusal(problems)
 
 
 def _check_event(request: Request, problems: Problems) -> None:

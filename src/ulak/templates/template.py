@@ -158,7 +158,7 @@ def _read(folder: Path) -> tuple[dict[tuple[str, str], dict[str, str]], list[str
         match = _FILE.fullmatch(path.name)
         if match is None:
             problems.append(
-                f"{path} is no template; name it like order-shipped.tr.txt, order-shipped.tr.subject.txt or "
+                f"{path} is not a template; name it like order-shipped.tr.txt, order-shipped.tr.subject.txt or "
                 "order-shipped.tr.html, or move it away."
             )
             continue
