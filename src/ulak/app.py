@@ -174,7 +174,7 @@ class Ulak(Namespaces, Declarer, Enqueuer):
         self._store = self._loops = self._sampler = self._redriver = None
         self.stop_report = report
         counts = {name: getattr(report, name) for name in ("finished", "released", "cancelled")}
-        if self.works:  # whoever only enqueues has nothing to tell
+        if self.works:  # a process that only enqueues has nothing to report
             log.info("stopped", **counts, left=len(report.left))
         return report
 

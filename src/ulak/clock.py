@@ -36,7 +36,8 @@ def given_millis(name: str, instant: datetime) -> int:
     """An instant from a caller; the refusal names the parameter that is not an instant or has no time zone."""
     if not isinstance(instant, datetime):
         raise Invalid(
-            f"{name}: {instant!r:.50} is no datetime; give an aware one", fields=[(name, "must be an aware datetime")]
+            f"{name}: {instant!r:.50} is not a datetime; give an aware one",
+            fields=[(name, "must be an aware datetime")],
         )
     try:
         return to_millis(instant)

@@ -46,7 +46,7 @@ class Caller:
         return scope in self.scopes or (scope not in self.known.by_name and "admin" in self.scopes)
 
     def need(self, scope: str, *, looking: bool = False) -> None:
-        """Refuse whoever may not do this. `look` opens every look, of whatever scope, but reveals nothing."""
+        """Refuse a caller who may not do this. `look` opens every look, of any scope, but reveals nothing."""
         if not self.may(scope) and not (looking and scope != "reveal" and self.may("look")):
             who = f"the API key {self.name} lacks the scope {scope}" if self.id else f"{scope} needs an API key"
             raise Forbidden(f"{who}; make one that has it: ulak keys create NAME --scope {scope}")

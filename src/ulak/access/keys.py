@@ -47,7 +47,7 @@ def make_key(name: str, scopes: list[str], now: int) -> NewKey:
 
 
 def check_key(name: str, scopes: list[str], known: Scopes) -> None:
-    """Refuse a name that can't be shown, and scopes that there are not."""
+    """Refuse a name that can't be shown, and scopes that do not exist."""
     if not 0 < len(name) <= MAX_NAME or not name.isprintable():
         raise Invalid(
             f"a key's name has 1 to {MAX_NAME} printable characters",

@@ -27,7 +27,7 @@ SESSION_MILLIS = 10_000  # a member that is silent for so long loses its partiti
 
 
 class KafkaConsumer:
-    """Reads topics as one member of a group. What it has not committed comes again, to it or to another member.
+    """Reads topics as one member of a group. Messages that it has not committed come again, to it or to another.
 
     A topic whose batch is still being taken pauses, and no other waits for it.
     """

@@ -20,7 +20,7 @@ class LocalBus:
         self._closed = asyncio.Event()
 
     async def produce(self, messages: Sequence[BusMessage]) -> list[Undelivered]:
-        """Hand over at once. What nobody listens to stays in the event log, where it can be read."""
+        """Hand over at once. Events without a listener stay in the event log, where they can be read."""
         batches: defaultdict[str, list[BusMessage]] = defaultdict(list)
         for one in messages:
             if one.topic in self._takers:

@@ -128,7 +128,7 @@ class BusRunner:
         self._tasks.append(task)
 
     async def stop(self) -> None:
-        """Take nothing more, and let the relay end its page. What is not out stays in the log."""
+        """Take nothing more, and let the relay end its page. Events that are not out stay in the log."""
         if self._relay is not None:
             self._relay.stop()
         if self._bus is not None:

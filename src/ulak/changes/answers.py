@@ -1,4 +1,4 @@
-"""Versions and records in the words of the wire. What the seed shows is exactly that; `detail` adds the rest."""
+"""Versions and records in the words of the wire: exactly the fields that the seed shows; `detail` adds the rest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def change(form: FeedForm, version: Version) -> Answer:
 
 
 def change_text(form: FeedForm, version: Version) -> str:
-    """A change as JSON. What is stored of it is JSON already, and is put in as it is."""
+    """Return a change as JSON. Its stored parts are JSON already, and are put in as they are."""
     fields = _nulls(form) if version.body is None else version.body
     return (
         f'{{"identifier":{codec.encode_text(to_identifier(version.key))},"changeType":"{WORDS[version.change]}",'

@@ -1,7 +1,8 @@
 """Keeps outgoing requests out of private networks (SSRF). The last word is spoken on the address that is dialled.
 
-A resolver alone is no guard, because literal addresses never reach it; so the socket factory checks every address, and
-the resolver only drops the wrong ones early. What was checked is what is dialled: a name can't change in between.
+A resolver alone does not guard, because literal addresses never reach it; so the socket factory checks every address,
+and the resolver only drops the wrong ones early. The address that was checked is dialled: a name can't change in
+between.
 """
 
 from __future__ import annotations
@@ -193,5 +194,5 @@ def _network(text: str) -> IPv4Network | IPv6Network:
         return ip_network(text)
     except ValueError as error:
         raise Misconfigured(
-            f"{text!r} in channels.webhook.allow is no network: {error}. Write it like 10.0.0.0/8."
+            f"{text!r} in channels.webhook.allow is not a network: {error}. Write it like 10.0.0.0/8."
         ) from None

@@ -30,7 +30,7 @@ _WORDS = {
 
 
 class FastClock:
-    """A clock that runs so many times as fast as ours. What measures work still measures our own seconds."""
+    """A clock that runs this many times as fast as ours. Work is still measured in our own seconds."""
 
     def __init__(self, start_at: datetime, speed: float) -> None:
         self._clock = SystemClock()

@@ -144,7 +144,7 @@ class Dispatch:
         return number
 
     async def offers(self, helper: str) -> list[OpenOffer]:
-        """A helper's open offers. Whoever looks at them is not silent: a pause ends."""
+        """Return a helper's open offers. A helper who looks at them is not silent: a pause ends."""
         found = await self.pull(helper)
         return await self._store().read(views.read_open_offers, found.id)
 

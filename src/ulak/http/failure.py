@@ -69,7 +69,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
 
 
 def answer_to(error: BaseException) -> tuple[int, Problem, dict[str, str]]:
-    """Status, body and extra headers. What is unexpected shows nothing of the inside."""
+    """Return status, body and extra headers. An unexpected error shows nothing of the inside."""
     status, code = next(TABLE[known] for known in type(error).__mro__ if known in TABLE)
     if code == "internal":
         return status, Problem(code, INTERNAL_MESSAGE), {}

@@ -42,7 +42,7 @@ _CODES = {404: "not_found", 405: "method_not_allowed", 415: "unsupported", 400: 
 
 
 def answer_with_problems(api: FastAPI, hot: Iterable[HotRoute]) -> None:
-    """`hot` are routes that FastAPI does not know: their methods are allowed too, and their paths are no ids."""
+    """`hot` are routes that FastAPI does not know: their methods are allowed too, and their paths are not ids."""
     hot = tuple(hot)
     in_front = Paths((route.method, route.path, route) for route in hot)
     words = {route.path for route in hot}

@@ -1,7 +1,8 @@
 """Jinja2 cut down to what a notification needs: no calls into Python, and a bound on size, steps and time.
 
-What is not listed here can't be written in a template. Jinja's own sandbox keeps templates away from Python's insides;
-it does not keep them from filling the memory, so every way to make much out of little is closed or metered.
+A construct that is not listed here can't be written in a template. Jinja's own sandbox keeps templates away from
+Python's insides; it does not keep them from filling the memory, so every way to make much out of little is closed or
+metered.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def put_plan(tx: Tx, plan: int, form: PlanForm) -> tuple[bool, tuple[PlanHead, A
 
 
 def amend_plan(tx: Tx, plan: int, name: str | None, critical: bool | None) -> tuple[PlanHead, ActionPlan]:
-    """Its name and weight: these are no part of a version."""
+    """Change its name and weight, which are not part of a version."""
     head, _ = read_plan(tx, plan)
     name, critical = head.name if name is None else name, head.critical if critical is None else critical
     tx.execute(sql.update_plan, id=plan, name=name, critical=critical, now=tx.now)

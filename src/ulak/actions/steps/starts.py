@@ -1,4 +1,4 @@
-"""Starting steps: a row and a job for each, in the commit of whatever led to them. What is started is owed."""
+"""Starting steps: a row and a job for each, in the commit that led to them; no bound refuses them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Starter:
         self._fresh = fresh
 
     def start(self, tx: Tx, starts: Sequence[Start]) -> list[ActionStep]:
-        """The rows of the steps, with their jobs enqueued. What is due at once is resolved now, and so has its line."""
+        """Return the rows of the steps, their jobs enqueued. A step that is due is resolved now, and has its line."""
         if not starts:
             return []
         chosen = _choose(tx, starts)

@@ -1,4 +1,4 @@
-"""Stopping a run: by cancelling it, or because somebody has acknowledged it. What waits is taken back."""
+"""Stopping a run: by cancelling it, or because somebody has acknowledged it. Waiting steps are taken back."""
 
 from __future__ import annotations
 

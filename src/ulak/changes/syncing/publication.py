@@ -159,7 +159,7 @@ def _moved(feed: Feed, change: FeedChange, stamp: int) -> Feed:
     )
     if not change.initial:
         return moved
-    # Rows of a first sync are no changes. If the feed had been published before, who followed it has to start again.
+    # Rows of a first sync are not changes. If the feed had been published before, its consumers have to start again.
     restarted = feed.stamp is not None
     return replace(
         moved, floor_pos=head, fan_pos=head, pruned_pos=head, floor_stamp=stamp if restarted else feed.floor_stamp

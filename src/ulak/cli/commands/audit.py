@@ -36,7 +36,7 @@ async def list_(
         "verb",
         "object",
         "detail",
-        empty="No lines. Whoever pauses a kind or changes a plan leaves one.",
+        empty="No lines. Pausing a kind or changing a plan leaves one.",
     )
 
 

@@ -60,7 +60,7 @@ class AttemptRunner:
             self._end(running, self._misfit(lease, misfit))
             return
         if (stop := self._destinations.admit(running, payload, now)) is not None:
-            self._end(running, stop)  # which is no run, and not timed as one
+            self._end(running, stop)  # not a run, and not timed as one
             return
         self._note_start(running, task, now)
         job = _as_job(lease, payload, now, self._store.ids.mark, running.trace)

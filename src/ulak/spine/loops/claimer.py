@@ -99,7 +99,7 @@ class Claimer:
             self._hints.add_all()
 
     async def _rest(self) -> None:
-        """There is nothing to do. What becomes ready now is claimed by the commit that makes it so."""
+        """Rest while there is nothing to do. A job that becomes ready now is claimed by the commit that makes it so."""
         piggyback = self._leave_claim()
         await self._clock.wait(self._wake, self._rest_seconds())
         if piggyback is not None:

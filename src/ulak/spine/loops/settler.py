@@ -102,7 +102,7 @@ class Settler:
             self._breakers.changed[:0] = changed
 
     async def close(self, seconds: float) -> None:
-        """Let the last results reach the store, for a bounded time. What waits in the store then is still served."""
+        """Let the last results reach the store, for a bounded time. Those that wait there by then are still served."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=min(seconds, LAST_SECONDS))
         self._closed = True

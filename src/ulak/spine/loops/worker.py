@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class StopReport:
-    """How a stop went. What is left stays leased and is rescued, as uncertain, at the next start.
+    """How a stop went. Jobs that are left stay leased and are rescued, as uncertain, at the next start.
 
     `finished` counts the attempts that ended since the worker was started.
     """

@@ -22,7 +22,7 @@ _SECRET = re.compile(
 
 
 def read_address(address: str) -> dict[str, Any]:
-    """The parameters of a connection. What the address leaves open the driver finds: service, passfile, environment."""
+    """The parameters of a connection. The driver finds those that the address lacks: service, passfile, environment."""
     try:
         given = conninfo_to_dict(address)
     except psycopg.ProgrammingError:

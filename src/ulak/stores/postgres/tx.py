@@ -243,7 +243,7 @@ class PostgresTx(Tx):
         return self._has_free(pool, number)
 
     def free_of(self, pool: str) -> int:
-        """Here and in the database. What other processes hold is not counted: at most a few blocks each."""
+        """Here and in the database. Credit that other processes hold is not counted: at most a few blocks each."""
         free = self._credits.free_elsewhere(pool)
         if free is None:
             bound = self._credits.bound(pool)
