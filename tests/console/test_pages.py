@@ -235,3 +235,19 @@ async def test_the_overview_says_when_a_breaker_opened_and_when_its_destination_
         shown = (await served.get("/console/?lang=en")).text
         assert "breaker opened: http://127.0.0.1:9" in shown
         assert f'Failures: 4; next try: <time datetime="{to_datetime(until).isoformat()}"' in shown
+
+
+async def test_the_overview_tells_what_needs_a_person_from_what_heals_by_itself():
+    async with serving() as served:
+        forbidden = {"notificationType": "WEBHOOK", "recipient": "http://10.0.0.1/a", "body": "x"}
+        sent = await served.post("/api/notifications", forbidden)
+        await served.settled(sent.body["id"], "dead")
+        until = served.ulak.clock.now() + 60_000
+        await served.ulak.store.write(save_breakers, [Breaker("http://127.0.0.1:9", "open", 4, 1, until)])
+        await served.ulak.sampler.take()
+        shown = (await served.get("/console/?lang=en")).text
+    _, _, rest = shown.partition(">Needs a person<")
+    person, _, itself = rest.partition(">Heals by itself<")
+    itself = itself.partition("</section>")[0]
+    assert ("1 dead letter" in person, "1 dead letter" in itself) == (True, False)
+    assert ("http://127.0.0.1:9</code> is dark" in itself, "is dark" in person) == (True, False)

@@ -36,7 +36,12 @@ PROMISES = {
         ("outside/test_neighbours.py", "test_slow_receivers_hold_up_no_other"),
     ],
     "priorities": [("flow/test_order.py", "test_urgent_work_goes_first")],
-    "timers to the millisecond": [(OUTSIDE, "test_a_timer_is_kept_to_the_millisecond_and_never_early")],
+    "timers to the millisecond": [
+        (OUTSIDE, "test_a_timer_is_kept_to_the_millisecond_and_never_early"),
+        ("flow/test_timers.py", "test_a_job_runs_at_its_time_to_the_millisecond"),
+        ("flow/test_timers.py", "test_an_earlier_newcomer_wakes_the_timers_without_help"),
+    ],
+    "retries": [("contract/test_jobs.py", "test_a_retry_comes_back_when_it_is_due_with_one_attempt_more")],
     "cron": [("flow/test_timers.py", "test_a_cron_entry_fires_once_per_time_and_survives_a_restart")],
     "dead letters that can be edited and sent again": [(OUTSIDE, "test_a_dead_letter_is_edited_and_sent_again")],
     "bounds with an answer": [
@@ -46,7 +51,8 @@ PROMISES = {
         (OUTSIDE, "test_events_come_in_commit_order_to_whoever_follows_and_whoever_reads_later")
     ],
     "your own transaction": [
-        ("contract/test_postgres_caller.py", "test_a_job_exists_when_the_callers_transaction_commits")
+        ("contract/test_postgres_caller.py", "test_a_job_exists_when_the_callers_transaction_commits"),
+        ("contract/test_postgres_caller.py", "test_a_job_goes_when_the_callers_transaction_rolls_back"),
     ],
     "stay out of private networks": [(OUTSIDE, "test_webhooks_stay_out_of_private_networks")],
     "signed webhooks": [
@@ -58,8 +64,11 @@ PROMISES = {
             "test_a_stream_that_breaks_off_again_and_again_misses_nothing_and_repeats_nothing",
         )
     ],
+    "Mail is simulated until you switch that off": [
+        ("notify/test_providers.py", "test_as_installed_all_of_them_are_simulated")
+    ],
     "providers until you give credentials": [
-        ("notify/test_providers.py", "test_without_credentials_all_of_them_are_simulated")
+        ("notify/test_providers.py", "test_as_installed_all_of_them_are_simulated")
     ],
     "each with a deadline that no crash loses": [
         ("crash_dispatch/test_kills.py", "test_no_task_deadline_or_message_is_lost_whoever_is_killed")
@@ -78,7 +87,15 @@ PROMISES = {
         )
     ],
     "says what needs a person and what heals by itself": [
-        ("browser/test_pages.py", "test_every_page_of_a_busy_town_reads_well")
+        ("console/test_pages.py", "test_the_overview_tells_what_needs_a_person_from_what_heals_by_itself"),
+        ("browser/test_pages.py", "test_every_page_of_a_busy_town_reads_well"),
+    ],
+    "in English and Turkish": [
+        ("console/test_pages.py", "test_every_page_opens_in_both_languages"),
+        ("console/test_words.py", "test_every_word_has_its_turkish"),
+    ],
+    "follows work from a request to its webhook": [
+        ("otel/test_http.py", "test_a_notification_carries_its_trace_from_the_request_to_the_webhook")
     ],
     'answers "is it well?" in the terminal': [("cli/test_status.py", "test_a_running_server_is_asked")],
     "a server is killed again and again while a client posts": [

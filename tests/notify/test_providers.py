@@ -71,9 +71,10 @@ async def test_messages_that_no_provider_would_take_do_not_hide_that_it_is_dark(
         assert [one.destination for one in ulak.loops.breakers.stopping()] == ["provider:twilio"]
 
 
-async def test_without_credentials_all_of_them_are_simulated(make_in_memory):
+async def test_as_installed_all_of_them_are_simulated(make_in_memory):
     async with make_in_memory() as ulak:
         sent = [await ulak.notify.send(name, "someone", "Hi") for name in ("SMS", "PUSH", "WHATSAPP", "SLACK")]
+        sent.append(await ulak.notify.send("EMAIL", "someone@example.org", "Hi"))
         await drain(ulak)
         views = [await ulak.notify.get(one) for one in sent]
     assert {view.status for view in views} == {"DELIVERED"}
