@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ def _accept(tx: Tx, batches: list[Sequence[Submitted]]) -> list[list[str] | Full
     if len(batches) > 1 and len(set(asked)) < len(asked):  # whether the second is new depends on the first
         return [_accept(tx, [batch])[0] for batch in batches]
     known = {task_id for task_id, _ in tx.rows(sql.find_tasks, ids=asked)}
-    fresh = [{one.task_id: one.row for one in batch if one.task_id not in known} for batch in batches]
+    fresh = [_fresh(batch, known) for batch in batches]
     verdicts = ENQUEUE.run(tx, [list(new.values()) for new in fresh])
     kept = [new for new, verdict in zip(fresh, verdicts, strict=True) if not isinstance(verdict, Full)]
     rows = [(task_id, row.id) for new in kept for task_id, row in new.items()]
@@ -42,6 +42,15 @@ def _accept(tx: Tx, batches: list[Sequence[Submitted]]) -> list[list[str] | Full
         verdict if isinstance(verdict, Full) else [one.task_id for one in batch]
         for batch, verdict in zip(batches, verdicts, strict=True)
     ]
+
+
+def _fresh(batch: Sequence[Submitted], known: Container[str]) -> dict[str, Row]:
+    """Tasks that are new, by id; of two with the same id it is the first."""
+    rows: dict[str, Row] = {}
+    for one in batch:
+        if one.task_id not in known:
+            rows.setdefault(one.task_id, one.row)
+    return rows
 
 
 ACCEPT_TASKS: Verb[Sequence[Submitted], list[str] | Full] = Verb(WriterQueue.ENQUEUE, _accept, len)
