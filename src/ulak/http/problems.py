@@ -38,7 +38,8 @@ PATTERNS = {
     r"^[^\x00-\x1f\x7f]+$(?!\n)": "must not be empty and have no control characters",
     r"^[^\x00-\x1f\x7f\x85\u2028\u2029]+$(?!\n)": "must be one line without control characters, and not empty",
 }
-_CODES = {404: "not_found", 405: "method_not_allowed", 415: "unsupported", 400: "invalid"}
+_CODES = {404: "not_found", 405: "method_not_allowed", 415: "unsupported"}
+_UNREADABLE = "can't be read as JSON: it is not UTF-8, is nested too deeply, or has a number of too many digits"
 
 
 def answer_with_problems(api: FastAPI, hot: Iterable[HotRoute]) -> None:
@@ -61,6 +62,10 @@ def answer_with_problems(api: FastAPI, hot: Iterable[HotRoute]) -> None:
             error.status_code == HTTPStatus.NOT_FOUND and methods
         ):
             return _method_not_allowed(_methods(request, is_word=request.url.path in words) | methods)
+        if error.status_code == HTTPStatus.BAD_REQUEST:  # FastAPI's own: its parser gave the body up
+            return await _failed(
+                request, Invalid(f"the request is not as expected: body {_UNREADABLE}", fields=[("body", _UNREADABLE)])
+            )
         return _told_status(error.status_code, error.detail, error.headers)
 
     api.add_exception_handler(Error, _failed)
