@@ -324,6 +324,13 @@ async def test_a_task_that_is_known_is_not_accepted_again(address, room_root):
         assert (await ulak.jobs.counts())["compute.run.io"]["ready"] == 2
 
 
+async def test_of_two_tasks_with_one_id_in_a_batch_the_first_is_accepted(address, room_root):
+    async with build(address, room_root, work=False) as ulak:
+        first, second = (replace(task(name), id="same") for name in ("double.py", "fail.py"))
+        assert await ulak.compute.submit_many([first, second]) == ["same", "same"]
+        assert [one.script_path for one in (await ulak.compute.list())[0]] == ["double.py"]
+
+
 async def test_a_task_that_found_no_place_is_not_known(address, room_root):
     async with build(address, room_root, work=False, compute={"capacity": 1}) as ulak:
         await ulak.compute.submit(task("double.py"))
@@ -338,7 +345,7 @@ async def test_a_task_that_found_no_place_is_not_known(address, room_root):
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
-@pytest.mark.parametrize("identifier", ["", "a/b", "a\nb", "x" * 201, 7])
+@pytest.mark.parametrize("identifier", ["", "a/b", "a\nb", "x" * 201, 7, ".", ".."])
 async def test_an_id_that_nobody_could_ask_for_is_refused(room_root, identifier):
     async with build("memory:", room_root, work=False) as ulak:
         with pytest.raises(Invalid, match="task_id"):

@@ -131,6 +131,23 @@ async def test_what_may_not_run_is_refused_by_name(room, task, word):
         assert answer.body["fields"]
 
 
+@pytest.mark.parametrize("value", [b"NaN", b'"\\ud800"', b"[" * 200 + b"]" * 200])
+async def test_parameters_that_cannot_be_kept_are_refused_by_name(room, value):
+    async with room(work=False) as served:
+        body = b'{"script_path":"double.py","params":{"value":%b}}' % value
+        answer = await served.post("/api/compute/tasks", data=body, headers={"content-type": "application/json"})
+        assert (answer.status, [one["field"] for one in answer.body["fields"]]) == (400, ["params"])
+
+
+@pytest.mark.parametrize("value", [b"9" * 5000, b'"\xff"', b"[" * 50_000 + b"]" * 50_000])
+async def test_a_body_that_no_parser_reads_is_refused_by_name(room, value):
+    async with room(work=False) as served:
+        body = b'{"script_path":"double.py","params":{"value":%b}}' % value
+        answer = await served.post("/api/compute/tasks", data=body, headers={"content-type": "application/json"})
+        assert (answer.status, [one["field"] for one in answer.body["fields"]]) == (400, ["body"])
+        assert "can't be read as JSON" in answer.body["message"]
+
+
 async def test_an_id_that_is_too_long_is_complained_of_once(room):
     async with room(work=False) as served:
         answer = await served.get(f"/api/compute/tasks/{'a' * 300}")
@@ -183,10 +200,10 @@ async def test_a_running_task_is_cancelled_over_http(room, gate):
 
 async def test_an_unknown_task_is_not_found(room):
     async with room(work=False) as served:
-        for path in ("", "/result"):
-            unknown = await served.get(f"/api/compute/tasks/00000000-0000-4000-8000-000000000000{path}")
-            assert unknown.status == 404
-        assert (await served.get("/api/compute/tasks/nonsense")).status == 400
+        for identifier in ("00000000-0000-4000-8000-000000000000", "never-submitted"):
+            for path in ("", "/result"):
+                assert (await served.get(f"/api/compute/tasks/{identifier}{path}")).status == 404
+            assert (await served.post(f"/api/compute/tasks/{identifier}/cancel")).status == 404
 
 
 async def test_stats_and_metrics_tell_of_the_engine(room):

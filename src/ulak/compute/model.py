@@ -191,9 +191,10 @@ class Result:
 
 
 def check_id(task_id: Any) -> None:
-    """An id that a durable task can be found by, also over HTTP."""
-    if not isinstance(task_id, str) or not 0 < len(task_id) <= MAX_ID or not task_id.isprintable() or "/" in task_id:
-        text = f"must be 1 to {MAX_ID} printable characters without /"
+    """An id that a durable task can be found by, also over HTTP, where clients remove . and .. from a path."""
+    is_fit = isinstance(task_id, str) and 0 < len(task_id) <= MAX_ID and task_id.isprintable()
+    if not is_fit or "/" in task_id or task_id in (".", ".."):
+        text = f"must be 1 to {MAX_ID} printable characters without /, and not . or .."
         raise Invalid(f"task_id {task_id!r:.100} {text}", fields=[("task_id", text)])
 
 

@@ -25,7 +25,7 @@ from ulak.spine.job import NewJob, OnUncertain, Priority, Record
 from ulak.spine.room import Host
 from ulak.spine.units.cancel import CANCEL
 from ulak.spine.units.records import STATUSES, page_of_records
-from ulak.spine.validate import to_rows
+from ulak.spine.validate import to_json, to_rows
 
 LOOK_SECONDS = 0.5
 NEWEST = 1 << 62
@@ -92,6 +92,7 @@ class Compute:
     def _new_job(self, task: Task) -> NewJob:
         check_id(task.id)
         locate(task.script_path, self._section.script_root)
+        to_json(dict(task.params), f"task {task.id}", "params")  # refused by the caller's word for it
         if task.max_retries > MAX_RETRIES:
             text = f"a durable task has at most {MAX_RETRIES}"
             raise Invalid(f"max_retries is {task.max_retries}; {text}", fields=[("max_retries", text)])

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
-from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from ulak.app import Ulak
 from ulak.compute.model import MAX_ID, Task, TaskLine, TaskType
-from ulak.errors import Invalid, NotFound
+from ulak.errors import Invalid
 from ulak.http.caller import Needs, caller_of
 from ulak.http.hot_routes import Routes
 from ulak.http.routes.view import Cursor, cursor
@@ -118,23 +117,11 @@ def routes(ulak: Ulak) -> Routes:
         found, more = await ulak.compute.list(cursor(after), limit)
         return TaskPage(items=[_listed(one) for one in found], next=str(found[-1].job) if found and more else None)
 
-    async def known(task_id: TaskId) -> None:
-        """A text that is not a UUID is an id only where a task has it."""
-        try:
-            UUID(task_id)
-        except ValueError:
-            try:
-                await ulak.compute.status(task_id)
-            except NotFound:
-                raise Invalid(f"{task_id!r:.50} is not the id of a task; give the one that was answered") from None
-
-    @router.get("/tasks/{task_id}", dependencies=[Depends(known)], summary="Where a task stands")
+    @router.get("/tasks/{task_id}", summary="Where a task stands")
     async def show(task_id: TaskId) -> TaskOut:
         return TaskOut(task_id=task_id, status=await ulak.compute.status(task_id))
 
-    @router.get(
-        "/tasks/{task_id}/result", dependencies=[Depends(known)], summary="How a task ended; waits for it if asked to"
-    )
+    @router.get("/tasks/{task_id}/result", summary="How a task ended; waits for it if asked to")
     async def result(
         request: Request, task_id: TaskId, wait: Annotated[float, Query(ge=0, le=300, description="seconds")] = 0
     ) -> ResultOut:
@@ -145,7 +132,7 @@ def routes(ulak: Ulak) -> Routes:
         shown = ResultOut(**found.to_dict())
         return shown if caller_of(request).may("compute") else _masked(shown)
 
-    @router.post("/tasks/{task_id}/cancel", dependencies=[Depends(known)], summary="Cancel a task, also while it runs")
+    @router.post("/tasks/{task_id}/cancel", summary="Cancel a task, also while it runs")
     async def cancel(task_id: TaskId) -> TaskOut:
         return TaskOut(task_id=task_id, status=await ulak.compute.cancel(task_id))
 
