@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.actions.conftest import build
 from ulak import Invalid, NotFound, Refused
 from ulak.actions.directory.targets import problem_with
 from ulak.channels.channel import EndpointGone
@@ -204,6 +205,20 @@ async def test_a_person_who_is_forgotten_is_gone_from_runs_that_went_on_to_someb
         rows = await ulak.store.read(_everything)
     assert (run["state"], channel.recipients) == ("done", ["token-1", "token-2"])
     assert "Lovelace" not in rows
+
+
+async def test_a_person_who_is_forgotten_is_in_no_byte_of_the_file(tmp_path, clock, channel, world):
+    file = tmp_path / "ulak.db"
+    async with build(f"sqlite:///{file}", clock, channel) as ulak:
+        told = world(ulak)
+        plan = await told.ready({**PUSH, "body": "{{ name }}"}, channels=[("push", "planted-token")], name="Planted")
+        for _ in range(20):
+            await told.run(plan, variables={"name": "planted-variable"})
+    assert b"planted-token" in file.read_bytes()  # and not only in the log that is written ahead
+    async with build(f"sqlite:///{file}", clock, channel) as ulak:
+        await ulak.actions.directory.forget(1)
+    left = b"".join(one.read_bytes() for one in tmp_path.iterdir())
+    assert [word for word in (b"planted-token", b"Planted", b"planted-variable") if word in left] == []
 
 
 def _everything(tx) -> str:
