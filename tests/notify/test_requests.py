@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from ulak import Invalid, Ulak, ids
 from ulak.channels.channel import NotificationType
 from ulak.channels.destination import server_of
+from ulak.http.batch import decode_batch
 from ulak.notify import decide
 from ulak.notify.model import Request
-from ulak.notify.request import decode_batch, decode_request
+from ulak.notify.request import decode_request
 
 TYPES = frozenset(NotificationType)
 FIELDS = [field.encode_name for field in msgspec.structs.fields(Request)]

@@ -41,8 +41,8 @@ class RequestGuard:
     def admit(self, scope: Scope, at_once: int, max_body: int | None = None) -> tuple[Caller, bool]:
         """The caller, and whether the body's size is known and allowed: by the setting, or by a route's own limit.
 
-        `at_once` counts requests of its sort: those that hand in work may wait for room, and must not keep out who
-        looks why, or makes some.
+        `at_once` counts requests of its sort: those that hand in work may wait for capacity, and must not keep out a
+        caller who looks why, or makes some.
         """
         path = scope["path"]
         if path in PROBES:

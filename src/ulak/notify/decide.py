@@ -91,7 +91,7 @@ def _check_content(request: Request, problems: Problems) -> None:
 
 
 def check_rendered(subject: str | None, body: str, html: str | None) -> None:
-    """What variables have put into a template's texts is held to the rules of texts that are given as they are."""
+    """Hold a template's texts, with their variables in them, to the rules of texts that are given as they are."""
     problems: Problems = []
     if subject is not None and (len(subject) > MAX_SUBJECT or _LINE_END.search(subject)):
         problems.append(

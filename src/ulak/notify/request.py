@@ -15,7 +15,6 @@ from ulak.notify.model import Request
 
 _decoder = msgspec.json.Decoder(Request)
 _LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_batch_decoder = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def decode_request(body: bytes, known_types: frozenset[str]) -> Request:
@@ -36,16 +35,6 @@ def _refusal(body: bytes, error: Exception, known_types: frozenset[str]) -> Inva
         why = "has half of a character in it (a lone surrogate)" if _LONE_SURROGATE.search(body) else str(error)
         return Invalid(f"the body is not JSON: {why}", fields=[("", "must be a JSON object")])
     return decide.refusal(decide.explain(document, known_types))
-
-
-def decode_batch(body: bytes, most: int) -> list[bytes]:
-    try:
-        items = _batch_decoder.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Invalid(f"the body is not a JSON array of notifications: {error}") from error
-    if not 0 < len(items) <= most:
-        raise Invalid(f"a batch has 1 to {most} notifications, not {len(items)}")
-    return [bytes(item) for item in items]
 
 
 def request_of(message: NewMessage) -> Request:

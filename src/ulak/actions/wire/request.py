@@ -18,7 +18,6 @@ MAX_LIMIT = 1000
 WHAT = "the request"
 
 _decoder = msgspec.json.Decoder(wire.ActionRequest)
-_batch_decoder = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def decode_request(given: bytes | dict[str, Any]) -> wire.ActionRequest:
@@ -43,17 +42,6 @@ def _refused(given: bytes | dict[str, Any], error: Exception) -> Invalid:
             return Invalid(f"the body is not JSON: {error}", fields=[("", "must be a JSON object")])
     problems = faults.of_document(document, wire.ActionRequest)
     return faults.refusal(WHAT, problems or [("", str(error))])
-
-
-def decode_batch(body: bytes, most: int) -> list[bytes]:
-    try:
-        items = _batch_decoder.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        why = f"the body is not a JSON array of requests: {error}"
-        raise Invalid(why, fields=[("", "must be a JSON array of requests")]) from error
-    if not 0 < len(items) <= most:
-        raise Invalid(f"a batch has 1 to {most} requests, not {len(items)}", fields=[("", f"must have 1 to {most}")])
-    return [bytes(item) for item in items]
 
 
 def to_run(asked: wire.ActionRequest, identifier: int, now: int) -> ActionRun:

@@ -7,15 +7,12 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Path, Query, Response
 
-from ulak import codec
 from ulak.access.caller import Caller
 from ulak.actions.dead import Mending
 from ulak.actions.model import RunState
 from ulak.actions.wire.events import ActionAccepted, ActionRequest
-from ulak.actions.wire.request import decode_batch
 from ulak.app import Ulak
-from ulak.errors import Error
-from ulak.http.failure import Problem, answer_to
+from ulak.http.batch import BatchVerdict, decode_batch, reply_batch
 from ulak.http.hot_routes import HotRoute, Receive, Routes, Scope, Send, read_body, reply
 from ulak.http.routes.actions_directory import channels_router, profiles_router, routes_router
 from ulak.http.routes.actions_models import (
@@ -63,14 +60,6 @@ RunId = Annotated[
 ]
 
 
-class BatchVerdict(msgspec.Struct, omit_defaults=True):
-    """One item of a batch: accepted, or refused with the reason."""
-
-    status: int
-    accepted: ActionAccepted | None = None
-    problem: Problem | None = None
-
-
 def routes(ulak: Ulak) -> Routes:
     return Routes(
         hot=(_accept_route(ulak), _batch_route(ulak)),
@@ -109,20 +98,13 @@ def _accept_route(ulak: Ulak) -> HotRoute:
 def _batch_route(ulak: Ulak) -> HotRoute:
     async def accept_many(_scope: Scope, receive: Receive, send: Send, _caller: Caller) -> int:
         items = decode_batch(await read_body(receive), ulak.settings.http.max_batch)
-        verdicts = [_verdict(answer) for answer in await ulak.actions.accept_batch(items)]
-        return await reply(send, 207, codec.encode(verdicts))
+        return await reply_batch(send, await ulak.actions.accept_batch(items))
 
     return HotRoute(
         "POST", "/api/actions/requests/batch", accept_many, "actions", "Ask for many, each on its own merits",
-        list[ActionRequest], list[BatchVerdict], status=207, tag="actions", examples={"two": [EXAMPLE, EXAMPLE]},
+        list[ActionRequest], list[BatchVerdict[ActionAccepted]], status=207, tag="actions",
+        examples={"two": [EXAMPLE, EXAMPLE]},
     )  # fmt: skip
-
-
-def _verdict(answer: ActionAccepted | Error) -> BatchVerdict:
-    if isinstance(answer, ActionAccepted):
-        return BatchVerdict(202, answer)
-    status, problem, _ = answer_to(answer)
-    return BatchVerdict(status, None, problem)
 
 
 def _runs(ulak: Ulak) -> APIRouter:

@@ -10,14 +10,13 @@ import msgspec
 from fastapi import APIRouter, Depends, Header, Path, Query
 from fastapi.responses import StreamingResponse
 
-from ulak import codec
 from ulak.access.caller import Caller
 from ulak.app import Ulak
 from ulak.channels.recipient import MAX_RECIPIENT
-from ulak.errors import Error, Invalid
+from ulak.errors import Invalid
 from ulak.http import prefer
+from ulak.http.batch import BatchVerdict, decode_batch, reply_batch
 from ulak.http.caller import Needs
-from ulak.http.failure import Problem, answer_to
 from ulak.http.hot_routes import HotRoute, Receive, Routes, Scope, Send, idempotency_key, read_body, reply
 from ulak.http.routes.notify_endpoints import endpoints_router, templates_router
 from ulak.http.routes.notify_models import (
@@ -36,7 +35,6 @@ from ulak.ids import Ids
 from ulak.notify.decide import MAX_REFERENCE
 from ulak.notify.inbox import InboxItem
 from ulak.notify.model import AcceptedNotification, Request, Status
-from ulak.notify.request import decode_batch
 from ulak.notify.stream import InboxStream
 from ulak.spine.event import Reset
 
@@ -60,14 +58,6 @@ EXAMPLE = {
     "priority": "NORMAL",
     "metadata": {"campaignId": "123"},
 }
-
-
-class Verdict(msgspec.Struct, omit_defaults=True):
-    """One item of a batch: accepted, or refused with the reason."""
-
-    status: int
-    accepted: AcceptedNotification | None = None
-    problem: Problem | None = None
 
 
 def routes(ulak: Ulak) -> Routes:
@@ -104,25 +94,17 @@ def _accept_route(ulak: Ulak) -> HotRoute:
 def _batch_route(ulak: Ulak) -> HotRoute:
     async def accept_many(scope: Scope, receive: Receive, send: Send, caller: Caller) -> int:
         items = decode_batch(await read_body(receive), ulak.settings.http.max_batch)
-        answers = await ulak.notify.accept_batch(items, idempotency_key(scope), caller.id)
-        verdicts = [_verdict(answer) for answer in answers]
-        return await reply(send, 207, codec.encode(verdicts))
+        return await reply_batch(send, await ulak.notify.accept_batch(items, idempotency_key(scope), caller.id))
 
     return HotRoute(
         "POST", "/api/notifications/batch", accept_many, "notify", "Accept many notifications, each on its own merits",
-        list[Request], list[Verdict], status=207, tag="notifications", examples={"two": [EXAMPLE, EXAMPLE]},
+        list[Request], list[BatchVerdict[AcceptedNotification]], status=207, tag="notifications",
+        examples={"two": [EXAMPLE, EXAMPLE]},
         headers={
             "Idempotency-Key": "A repeat of the batch gets each item's first answer; each is sent once.",
             **prefer.HEADER,
         },
     )  # fmt: skip
-
-
-def _verdict(answer: AcceptedNotification | Error) -> Verdict:
-    if isinstance(answer, AcceptedNotification):
-        return Verdict(202, answer)
-    status, problem, _ = answer_to(answer)
-    return Verdict(status, None, problem)
 
 
 def _notifications(ulak: Ulak) -> APIRouter:
