@@ -22,6 +22,7 @@ from ulak.channels.channel import NotificationType
 from ulak.cli.process import spare_the_collector
 from ulak.http.app import Door, build_app
 from ulak.http.hot_routes import HotRoute, Receive, Scope, Send, read_body, reply
+from ulak.http.paths import KnownPath
 from ulak.http.server import listen, listening
 from ulak.notify.request import decode_request
 from ulak.settings import Settings
@@ -85,7 +86,7 @@ def _add_noop(door: Door) -> None:
         return await reply(send, 202, _ANSWER)
 
     route = HotRoute("POST", NOOP, noop, "notify", "", None, None)
-    door._front._hot._exact[route.method, route.path] = route
+    door._front._paths._exact[route.method, route.path] = KnownPath(route, takes_work=True)
 
 
 class Body(BaseModel):

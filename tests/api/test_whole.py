@@ -10,7 +10,8 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from tests.api.serving import serving
-from ulak.http.hot_routes import reply
+from ulak.errors import Invalid
+from ulak.http.hot_routes import read_body, reply
 
 RETRY = [(b"content-type", b"application/json"), (b"retry-after", b"1")]
 
@@ -26,6 +27,9 @@ class Wire(asyncio.Transport):
 
     def close(self) -> None:
         self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
 
 
 def make_cycle(*, method="POST", keep_alive=True, access_log=False) -> RequestResponseCycle:
@@ -95,6 +99,43 @@ async def test_nothing_is_written_to_who_has_gone():
     cycle.disconnected = True
     assert await reply(cycle.send, 202, b"{}") == 202
     assert cycle.transport.writes == []
+
+
+async def test_a_body_that_came_with_its_head_is_taken_once_and_nobody_is_asked():
+    cycle = make_cycle()
+    cycle.body, cycle.more_body = bytearray(b"{}"), False
+    with pytest.raises(StopIteration, match=r"b'\{\}'"):  # it does not wait, not even for the loop
+        read_body(cycle.receive).send(None)
+    assert cycle.body == b""
+    assert cycle.transport.writes == []
+
+
+async def test_a_body_that_is_under_way_is_waited_for():
+    cycle = make_cycle()
+    cycle.body += b'{"a"'
+    cycle.message_event.set()
+    reading = asyncio.ensure_future(read_body(cycle.receive))
+    await asyncio.sleep(0)
+    assert not reading.done()
+    cycle.body += b":1}"
+    cycle.more_body = False
+    cycle.message_event.set()
+    assert await reading == b'{"a":1}'
+
+
+async def test_a_client_that_asks_whether_to_go_on_is_answered_even_if_it_did_not_wait():
+    cycle = make_cycle()
+    cycle.body, cycle.more_body, cycle.waiting_for_100_continue = bytearray(b"{}"), False, True
+    cycle.message_event.set()
+    assert await read_body(cycle.receive) == b"{}"
+    assert cycle.transport.writes == [b"HTTP/1.1 100 Continue\r\n\r\n"]
+
+
+async def test_a_body_whose_sender_has_gone_is_refused():
+    cycle = make_cycle()
+    cycle.body, cycle.more_body, cycle.disconnected = bytearray(b"{}"), False, True
+    with pytest.raises(Invalid, match="closed before"):
+        await read_body(cycle.receive)
 
 
 async def test_requests_sent_together_are_answered_in_order():

@@ -23,7 +23,6 @@ from ulak.http.gauges import StoreGauges
 from ulak.http.guard import RequestGuard
 from ulak.http.hot_routes import App, Receive, Routes, Scope, Send
 from ulak.http.meter import Meter
-from ulak.http.paths import Paths
 from ulak.http.problems import answer_with_problems
 from ulak.http.query import only_known_keys
 from ulak.http.routes import audit, breakers, database, dead, engine, events, health, jobs, kinds
@@ -68,8 +67,7 @@ class Door:
         self.sessions = Sessions(self.ring, ulak.clock)
         self.access = Access(self.ring, self.sessions, loopback(self.scopes), required=keys_required(settings))
         self.meter = Meter()
-        signed = Paths((*one, True) for part in self.parts for one in part.signed)
-        self.guard = RequestGuard(self.access, signed, settings, ulak.clock)
+        self.guard = RequestGuard(self.access, settings, ulak.clock)
         self.api = FastAPI(
             title="Ulak",
             docs_url=None,
@@ -79,7 +77,7 @@ class Door:
         )
         self._front = self._assemble()
         tracer = ulak.telemetry.tracer
-        self._door: App = TraceDoor(self._front, tracer) if tracer.enabled else self._front
+        self.app: App = TraceDoor(self._front, tracer) if tracer.enabled else self._front
 
     def _assemble(self) -> Front:
         self.api.include_router(health.router(self.ulak, self.guard, self.meter, StoreGauges(self.ulak)))
@@ -97,7 +95,7 @@ class Door:
         return Front(self.guard, self.parts, self.api, self.meter, self.ulak.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._door(scope, receive, send)
+        await self.app(scope, receive, send)
 
     def leave(self) -> None:
         for part in self.parts:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import cast
 
 from ulak.clock import Clock
 from ulak.errors import Error
@@ -14,7 +13,7 @@ from ulak.http.failure import BodyTooLarge, Headers, encoded, raw
 from ulak.http.guard import RequestGuard
 from ulak.http.hot_routes import JSON_HEADERS, App, HotRoute, Message, Receive, Routes, Scope, Send, check_keys, reply
 from ulak.http.meter import Meter
-from ulak.http.paths import Paths
+from ulak.http.paths import KnownPath, known_paths
 from ulak.http.prefer import preferred_wait
 from ulak.http.query import check_query, keys_of
 from ulak.http.submissions import Submissions, has_hung_up
@@ -23,12 +22,13 @@ from ulak.spine.patience import asked_wait
 
 log = get_logger("ulak.http")
 
+_ELSEWHERE = KnownPath()
+
 
 class Front:
     def __init__(self, guard: RequestGuard, rooms: list[Routes], inner: App, meter: Meter, clock: Clock) -> None:
         self._guard = guard
-        self._hot = Paths((route.method, route.path, route) for room in rooms for route in room.hot)
-        self._takes_work = Paths((*one, True) for room in rooms for one in room.takes_work)
+        self._paths = known_paths(rooms)
         self._marks = [mark for room in rooms for mark in room.marks]
         self.submissions = Submissions()
         self._inner = inner
@@ -39,38 +39,41 @@ class Front:
         if scope["type"] != "http":
             await self._socket_or_lifespan(scope, receive, send)
             return
-        clock, meter = self._clock, self._meter
+        clock, meter, submissions = self._clock, self._meter, self.submissions
         began = clock.monotonic()
         meter.in_flight += 1
-        method = asked = scope["method"]
-        path = scope["path"]
+        asked = scope["method"]
         if asked == "HEAD":  # a GET of which only the head goes out
-            method, scope, send = "GET", {**scope, "method": "GET"}, _HeadOnly(send)
-        route, scope["path_params"] = self._hot.find(method, path)
-        task = cast("asyncio.Task[None]", asyncio.current_task())
+            scope, send = {**scope, "method": "GET"}, _HeadOnly(send)
+        known, scope["path_params"] = self._paths.find(scope["method"], scope["path"])
+        known = known or _ELSEWHERE
+        route, task = known.route, asyncio.current_task()
+        assert task is not None
         status = 499  # the client went away, or the server stops: nothing was answered
         asked_wait.set(partial(preferred_wait, scope))
-        if route is not None or self._takes_work.find(method, path)[0]:
-            self.submissions.enter(task, send)
-            at_once = len(self.submissions)
+        if known.takes_work:
+            submissions[task] = send
+            at_once = len(submissions)
         else:
-            at_once = meter.in_flight - len(self.submissions)
+            at_once = meter.in_flight - len(submissions)
         try:
             if route is None:
-                status = await self._rest(scope, receive, send, at_once)
+                status = await self._rest(known, scope, receive, send, at_once)
             else:
-                status = await self._fast(route, scope, receive, send, at_once)
+                status = await self._fast(known, route, scope, receive, send, at_once)
         except asyncio.CancelledError:
             if not has_hung_up(send):
                 raise
         finally:
-            self.submissions.leave(task)
+            submissions.pop(task, None)
             meter.in_flight -= 1
             meter.observe(asked, _label(scope) if route is None else route.path, status, clock.monotonic() - began)
 
-    async def _fast(self, route: HotRoute, scope: Scope, receive: Receive, send: Send, at_once: int) -> int:
+    async def _fast(
+        self, known: KnownPath, route: HotRoute, scope: Scope, receive: Receive, send: Send, at_once: int
+    ) -> int:
         try:
-            caller, exact = self._guard.admit(scope, at_once, route.max_body_bytes)
+            caller, exact = self._guard.admit(scope, at_once, route.max_body_bytes, is_signed=known.is_signed)
             if route.scope:  # a route that a signature opens has none
                 caller.need(route.scope)
             if scope["query_string"]:
@@ -84,10 +87,10 @@ class Front:
         except Exception as error:  # noqa: BLE001 - whatever went wrong is answered by the table
             return await _refuse(send, error, scope["method"], route.path)
 
-    async def _rest(self, scope: Scope, receive: Receive, send: Send, at_once: int) -> int:
+    async def _rest(self, known: KnownPath, scope: Scope, receive: Receive, send: Send, at_once: int) -> int:
         sent = _Sent(send)
         try:
-            scope[SCOPE_OF_CALLER], exact = self._guard.admit(scope, at_once)
+            scope[SCOPE_OF_CALLER], exact = self._guard.admit(scope, at_once, is_signed=known.is_signed)
             sent.check = partial(self._guard.check_still_known, scope[SCOPE_OF_CALLER])
             sent.mark = self._mark(scope["path"])
             # The whole body is taken here, since FastAPI would turn our refusal of a large one into its own.

@@ -7,20 +7,18 @@ from ulak.clock import Clock
 from ulak.http.access import Access
 from ulak.http.failure import BodyTooLarge, Busy, Stopping, Unauthenticated
 from ulak.http.hot_routes import Scope
-from ulak.http.paths import Paths
 from ulak.http.rate import Rates
 from ulak.settings import Http
 
-SIGN_IN = ("POST", "/console/login")
+SIGN_IN = "/console/login"
 # A probe must get its answer when nobody else does, and it tells nothing but yes or no.
 PROBES = frozenset({"/healthz", "/readyz"})
 WHILE_STOPPING = PROBES | {"/metrics"}
 
 
 class RequestGuard:
-    def __init__(self, access: Access, signed: Paths[bool], settings: Http, clock: Clock) -> None:
+    def __init__(self, access: Access, settings: Http, clock: Clock) -> None:
         self._access = access
-        self._signed = signed
         self._rates = Rates(settings.rate_per_key_per_second, clock)
         self._most_at_once = settings.max_concurrent_requests
         self.max_body = settings.max_body_bytes
@@ -29,16 +27,18 @@ class RequestGuard:
 
     def _caller(self, head: dict[bytes, bytes], scope: Scope) -> Caller:
         try:
-            if (scope.get("method"), scope["path"]) == SIGN_IN:
+            if scope["path"] == SIGN_IN and scope.get("method") == "POST":
                 self._access.check_sign_in(head)
                 return NOBODY
-            return self._access.caller(head, scope.get("method", ""))
+            return self._access.caller(head, scope.get("method", ""))  # a socket has no method
         except Unauthenticated:
             if _is_page(scope["path"], head):  # it leads to the form that asks for a key
                 return NOBODY
             raise
 
-    def admit(self, scope: Scope, at_once: int, max_body: int | None = None) -> tuple[Caller, bool]:
+    def admit(
+        self, scope: Scope, at_once: int, max_body: int | None = None, *, is_signed: bool = False
+    ) -> tuple[Caller, bool]:
         """The caller, and whether the body's size is known and allowed: by the setting, or by a route's own limit.
 
         `at_once` counts requests of its sort: those that hand in work may wait for capacity, and must not keep out a
@@ -52,7 +52,6 @@ class RequestGuard:
         if at_once > self._most_at_once:
             raise Busy
         head = dict(scope["headers"])
-        is_signed = self._signed.find(scope.get("method", ""), path)[0]  # a socket has no method
         caller = SIGNED if is_signed else self._caller(head, scope)
         self._rates.take(caller)
         if b"transfer-encoding" in head:

@@ -13,7 +13,7 @@ from ulak import complaint
 from ulak.access.caller import Caller
 from ulak.errors import Invalid
 from ulak.http.failure import Headers, invalid_from
-from ulak.http.uvicorn_shortcuts import answer_whole
+from ulak.http.uvicorn_shortcuts import answer_whole, body_at_hand
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -86,6 +86,9 @@ class Routes:
 
 async def read_body(receive: Receive) -> bytes:
     """The whole body. Its size is bounded by who hands out `receive`."""
+    at_hand = body_at_hand(receive)
+    if at_hand is not None:
+        return at_hand
     message = await receive()
     body: bytes = message.get("body", b"")
     while message.get("more_body", False):

@@ -1,10 +1,13 @@
-"""Which of the hot routes is meant: exact paths by one look, those with `{parameters}` by their words."""
+"""Which of the known paths is meant: exact ones by one look, those with `{parameters}` by their words."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
+
+from ulak.http.hot_routes import HotRoute, Routes
 
 T = TypeVar("T")
 
@@ -38,3 +41,23 @@ class Paths(Generic[T]):
 
     def methods(self, path: str) -> set[str]:
         return {method for method in METHODS if self.find(method, path)[0] is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPath:
+    """The front's knowledge of a path. Of most it has none: they are FastAPI's, and need a key."""
+
+    route: HotRoute | None = None
+    takes_work: bool = False
+    is_signed: bool = False
+
+
+def known_paths(rooms: Sequence[Routes]) -> Paths[KnownPath]:
+    found: defaultdict[tuple[str, str], KnownPath] = defaultdict(KnownPath)
+    for route in (route for room in rooms for route in room.hot):
+        found[route.method, route.path] = KnownPath(route, takes_work=True)
+    for one in (one for room in rooms for one in room.takes_work):
+        found[one] = replace(found[one], takes_work=True)
+    for one in (one for room in rooms for one in room.signed):
+        found[one] = replace(found[one], is_signed=True)
+    return Paths((*one, known) for one, known in found.items())

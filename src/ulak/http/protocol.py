@@ -77,7 +77,9 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             self._in_body = True
             super().on_headers_complete()
-            self._keep_until_body_is_read()
+            # uvicorn would close with its answer, and a client that is still sending would lose that answer.
+            self._closes_after = not self.cycle.keep_alive
+            self.cycle.keep_alive = True
 
     def _head_size(self) -> int:
         return sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
@@ -112,11 +114,6 @@ class BoundedProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
             if self.cycle.response_complete:
                 self.transport.close()
-
-    def _keep_until_body_is_read(self) -> None:
-        """uvicorn would close with its answer, and a client that is still sending would lose that answer."""
-        self._closes_after = not self.cycle.keep_alive
-        self.cycle.keep_alive = True
 
     def _count_body(self, number: int) -> None:
         """Called only for a body that did not come with its head."""

@@ -90,7 +90,7 @@ async def listening(door: Door, listener: socket.socket) -> AsyncIterator[None]:
 
 def _make_server(door: Door) -> HttpServer:
     config = uvicorn.Config(
-        door,
+        door.app,
         http=BoundedProtocol,
         lifespan="off",
         log_config=None,

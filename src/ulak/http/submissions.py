@@ -6,6 +6,7 @@ Nobody would read the answer, the client will probably try again, and others nee
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
@@ -15,24 +16,14 @@ from ulak.http.hot_routes import Send
 LOOK_SECONDS = 1.0
 
 
-class Submissions:
-    def __init__(self) -> None:
-        self._under_way: dict[asyncio.Task[None], Send] = {}
-
-    def __len__(self) -> int:
-        return len(self._under_way)
-
-    def enter(self, task: asyncio.Task[None], send: Send) -> None:
-        self._under_way[task] = send
-
-    def leave(self, task: asyncio.Task[None]) -> None:
-        self._under_way.pop(task, None)
+class Submissions(dict["asyncio.Task[Any]", Send]):
+    """Those that are under way: the task of each, and its client's `send`."""
 
     async def watch(self) -> None:
         """Stop waiting for a client that hangs up; a job that is with the store already is kept all the same."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            for task in [task for task, send in self._under_way.items() if has_hung_up(send)]:
+            for task in [task for task, send in self.items() if has_hung_up(send)]:
                 task.cancel()
 
 
