@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import msgspec
 import pytest
 
-from ulak import Conflict, Invalid
+from ulak import Conflict, Invalid, Refused
 from ulak.notify.idempotency import prune
 from ulak.notify.model import Request
 from ulak.testing import drain
@@ -40,6 +41,21 @@ async def test_the_same_key_with_another_body_is_refused(make, channel):
         await ulak.notify.accept(request(), "key-1")
         with pytest.raises(Conflict, match="another body"):
             await ulak.notify.accept(request("Bye"), "key-1")
+
+
+async def test_a_repeat_is_answered_at_a_full_bound_also_while_others_wait_there(make, channel):
+    async with make(work=False, notify={"capacity": 1}) as ulak:
+        first = await ulak.notify.accept(request(), "key-1")
+        waiting = asyncio.create_task(ulak.notify.accept(request("Later"), wait_seconds=math.inf))
+        while not ulak.loops.gate._waiting:
+            await asyncio.sleep(0)
+        assert await ulak.notify.accept(request(), "key-1", wait_seconds=0) == first
+        with pytest.raises(Conflict, match="another body"):
+            await ulak.notify.accept(request("Bye"), "key-1", wait_seconds=0)
+        with pytest.raises(Refused):
+            await ulak.notify.accept(request(), "key-2", wait_seconds=0)
+        assert not waiting.done()
+        waiting.cancel()
 
 
 async def test_one_callers_key_is_not_anothers(make_in_memory, channel):

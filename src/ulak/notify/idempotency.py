@@ -41,17 +41,30 @@ class Mismatch:
 Answer = int | Replayed | Mismatch | Full
 
 
+def find_earlier(tx: Tx, item: Once) -> Replayed | Mismatch | None:
+    """The answer to a repeat, which needs no capacity; None when the key is new."""
+    known = _known(tx, [item.key], item.lifetime_millis).get(item.key)
+    return None if known is None else _answer_again(item, *known)
+
+
+def _known(tx: Tx, keys: list[str], lifetime_millis: int) -> dict[str, tuple[str, int]]:
+    rows = tx.rows(sql.find_idempotency, keys=keys, since=tx.now - lifetime_millis)
+    return {key: (hash_, job) for key, hash_, job in rows}
+
+
+def _answer_again(item: Once, hash_: str, job: int) -> Replayed | Mismatch:
+    return Replayed(job) if hash_ == item.hash else Mismatch()
+
+
 def _accept(tx: Tx, items: list[Once]) -> list[Answer]:
     keys = sorted({item.key for item in items})
     tx.lock_keys([f"idempotency:{key}" for key in keys])
-    since = tx.now - items[0].lifetime_millis
-    known = {key: (hash_, job) for key, hash_, job in tx.rows(sql.find_idempotency, keys=keys, since=since)}
+    known = _known(tx, keys, items[0].lifetime_millis)
     answers: list[Answer] = []
     kept, references = [], []
     for item in items:
         if item.key in known:
-            hash_, job = known[item.key]
-            answers.append(Replayed(job) if hash_ == item.hash else Mismatch())
+            answers.append(_answer_again(item, *known[item.key]))
             continue
         verdict = enqueue_rows(tx, [item.row])
         if isinstance(verdict, Full):

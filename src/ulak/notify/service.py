@@ -19,7 +19,7 @@ from ulak.ids import Ids, made_at
 from ulak.notify import attempts, decide, inbox
 from ulak.notify.attempts import EndpointAttempt
 from ulak.notify.composer import Composer
-from ulak.notify.idempotency import ACCEPT_ONCE, Mismatch, Once, Replayed
+from ulak.notify.idempotency import ACCEPT_ONCE, Mismatch, Once, Replayed, find_earlier
 from ulak.notify.model import ALL_KINDS, AcceptedNotification, Request, kind_of
 from ulak.notify.records import (
     NEWEST,
@@ -38,7 +38,7 @@ from ulak.spine.room import Host
 from ulak.spine.store import Tx
 from ulak.spine.units.cancel import CANCEL
 from ulak.spine.units.dead_letters import Filter, redrive_by
-from ulak.spine.units.enqueue import ENQUEUE_ONE, insert_owed
+from ulak.spine.units.enqueue import ENQUEUE_ONE, Full, insert_owed
 from ulak.templates.template import Rendered, Templates
 
 Verdicts = list[AcceptedNotification | Error]
@@ -198,13 +198,22 @@ class Notify:
         digest = hashlib.sha256(codec.encode(request)).hexdigest()
         mark = hashlib.sha256(f"{scope}\n{key}".encode()).hexdigest()
         once = Once(mark, digest, row, self._options.idempotency_millis, request.reference)
-        gate = self._host.loops.gate
-        answer: int | Replayed | Mismatch = await gate.by_policy(row, ACCEPT_ONCE, once, 1, wait_seconds)
+        answer: int | Replayed | Mismatch | Full = await self._host.loops.gate.at_once(row, ACCEPT_ONCE, once)
+        if isinstance(answer, Full):
+            answer = await self._repeated_or_in_line(row, once, wait_seconds)
         if isinstance(answer, Mismatch):
             raise Conflict(
                 "this Idempotency-Key was used before with another body; use a new key for a new notification"
             )
         return _accepted(self._host.store.ids, answer.job if isinstance(answer, Replayed) else answer)
+
+    async def _repeated_or_in_line(self, row: Row, once: Once, wait_seconds: float | None) -> int | Replayed | Mismatch:
+        """Others wait, or there is no capacity: a repeat needs none."""
+        earlier = await self._host.store.read(find_earlier, once)
+        if earlier is not None:
+            return earlier
+        answer: int | Replayed | Mismatch = await self._host.loops.gate.in_line(row, ACCEPT_ONCE, once, 1, wait_seconds)
+        return answer
 
     # Looking
 
