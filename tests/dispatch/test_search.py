@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from datetime import UTC, datetime
+from typing import Any, cast
 
 import pytest
 
@@ -12,10 +13,10 @@ from tests.dispatch.conftest import HERE, request, settle_in
 from ulak import Ulak
 from ulak.clock import ManualClock, to_millis
 from ulak.dispatch import records
-from ulak.dispatch.model import Helper, TaskState
+from ulak.dispatch.model import Helper, HelpTask, SearchResult, TaskState
 from ulak.dispatch.nearby.eligible import obstacle, rank, to_candidate
 from ulak.dispatch.nearby.geo import chord_of, point_at, to_nano
-from ulak.dispatch.nearby.search import Circle, search
+from ulak.dispatch.nearby.search import MAX_READS, Circle, Searches, search
 from ulak.dispatch.policy import NEVER, Policy
 from ulak.dispatch.world import WorldChanges
 from ulak.settings import Settings
@@ -143,3 +144,28 @@ async def test_searches_that_take_long_do_not_keep_the_others_of_their_read_wait
     names = await settle_in(ulak, 5)
     views = await asyncio.gather(*(ulak.dispatch.open(request()) for _ in names))
     assert sorted(one.helper for view in views for one in view.pending) == names
+
+
+async def test_a_search_that_comes_as_the_last_reads_end_is_not_left_waiting():
+    reads: list[asyncio.Future[list[SearchResult]]] = []
+
+    class Reads:
+        def read(self, *_: Any) -> asyncio.Future[list[SearchResult]]:
+            reads.append(asyncio.get_running_loop().create_future())
+            return reads[-1]
+
+    searches = Searches(cast("Any", Reads), Policy())
+    task = HelpTask(1, "ayse", "market", 0, 0, 1000, 600, 1, 0)
+    asks = []
+    async with asyncio.timeout(5):
+        for number in range(MAX_READS):
+            asks.append(asyncio.ensure_future(searches.find(task)))
+            while len(reads) == number:
+                await asyncio.sleep(0)
+        for read in reads:
+            read.set_result([SearchResult(0, 1000)])
+        asks.append(asyncio.ensure_future(searches.find(task)))  # in the round of the loop in which the reads end
+        while len(reads) == MAX_READS:
+            await asyncio.sleep(0)
+        reads[-1].set_result([SearchResult(0, 1000)])
+        assert len(await asyncio.gather(*asks)) == MAX_READS + 1

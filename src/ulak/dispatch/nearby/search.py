@@ -125,14 +125,18 @@ class Searches:
         future: asyncio.Future[SearchResult] = asyncio.get_running_loop().create_future()
         self._waiting.append((task, future))
         if len(self._reading) < MAX_READS:
-            reading = asyncio.create_task(self._drain(), name="ulak-dispatch-search")
-            self._reading.add(reading)
-            reading.add_done_callback(self._reading.discard)
+            self._reading.add(asyncio.create_task(self._drain(), name="ulak-dispatch-search"))
         return await future
 
     async def _drain(self) -> None:
-        while self._waiting:
-            await self._read()
+        """A callback at its end would come too late: a search that asks before it would wait for nobody."""
+        reading = asyncio.current_task()
+        assert reading is not None
+        try:
+            while self._waiting:
+                await self._read()
+        finally:
+            self._reading.discard(reading)
 
     async def _read(self) -> None:
         taken, self._waiting = self._waiting[:MAX_TOGETHER], self._waiting[MAX_TOGETHER:]
