@@ -77,7 +77,10 @@ PAGES = (
                     Column("Accepted", "accepted_at", "time"),
                     Column("Ended", "completed_at", "time"),
                 ),
-                Empty("No task has run yet.", "ulak compute submit hello.py"),
+                Empty(
+                    "No task has run yet. Scripts lie in the folder compute.script_root.",
+                    "ulak compute submit hello.py",
+                ),
                 key="task_id",
                 after="before",
                 actions=(CANCEL,),
