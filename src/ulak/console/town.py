@@ -122,6 +122,10 @@ def _ties(
     ]
 
 
-def _reach(task: Mapping[str, Any], plane: Projection) -> dict[str, float]:
+def _reach(task: Mapping[str, Any], plane: Projection) -> dict[str, Any]:
+    """Its label stands where the circle can be seen: above, below, or at a side."""
     x, y = plane.place(task["latitude"], task["longitude"])
-    return {"x": x, "y": y, "r": round(task["radiusMeters"] * plane.per_meter, 1), "meters": task["radiusMeters"]}
+    r = round(task["radiusMeters"] * plane.per_meter, 1)
+    ends = ((x, y - r - 6), (x, y + r + 16), (x + r, y - 6), (x - r, y - 6))
+    at = next((end for end in ends if 40 <= end[0] <= WIDE - 40 and 16 <= end[1] <= TALL - 30), (x, 16))
+    return {"x": x, "y": y, "r": r, "meters": task["radiusMeters"], "label": at}

@@ -273,9 +273,7 @@ PAGES = (
             Table("Syncs of this list", SYNCS, SYNC_COLUMNS, Empty("No sync yet."), items=_syncs, key="syncId"),
         ),
         source=SYNC,
-        heading=lambda found: Markup('{} <span class="id">{}</span>').format(
-            found.given["registry"], found.given["id"]
-        ),
+        heading=lambda found: found.say("Snapshot of {name}", name=found.given["registry"]),
         verdict=_sync_verdict,
         under="changes",
         subject=_decidable,
