@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Iterator
 
 from ulak.actions import sweeper, watch
 from ulak.actions.steps.ends import StepEnds
-from ulak.errors import Error
 from ulak.log import get_logger
+from ulak.spine.loops.chores import Chores
 from ulak.spine.room import Host
 from ulak.spine.telemetry import GaugePoint
 
@@ -27,30 +25,21 @@ class Caretaker:
     def __init__(self, host: Host, ends: StepEnds) -> None:
         self._host = host
         self._ends = ends
-        self._task: asyncio.Task[None] | None = None
+        self._chores = Chores("actions")
         self._burns: dict[int, dict[str, float]] = {}
         self._difference = 0
         self._looked_at: float | None = None
 
     async def start(self) -> None:
         if self._host.works:
-            self._task = asyncio.create_task(self._run(), name="ulak-actions-caretaker")
+            self._chores.begin(self._host.clock, "caretaker", SWEEP_SECONDS, self._run)
 
     async def close(self) -> None:
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await self._chores.end()
 
     async def _run(self) -> None:
-        while True:
-            await self._host.clock.wait(asyncio.Event(), SWEEP_SECONDS)
-            try:
-                await self.sweep()
-                await self._look()
-            except Error as error:
-                log.warning("actions_not_swept", error=str(error))
+        await self.sweep()
+        await self._look()
 
     async def sweep(self) -> int:
         """Returns how many steps were ended."""

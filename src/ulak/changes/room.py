@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from ulak.changes.storehouse import Storehouse
 from ulak.changes.syncing import lease
 from ulak.errors import Error
 from ulak.spine.handler import Handler
+from ulak.spine.loops.chores import Chores
 from ulak.spine.room import Host, Room
 from ulak.spine.store import Tx
 from ulak.spine.units.cron import CronEntry
@@ -37,18 +37,21 @@ def changes_room(host: Host) -> Room[Changes]:
     gauges = ChangesGauges(host.clock, section, registries)
     jobs = ChangesJobs(host, section, registries, storehouse, poster, gauges)
     reader = FeedReader(host, registries, section.retention_days)
+    chores = Chores("changes")
 
-    refreshing: set[asyncio.Task[None]] = set()
+    async def look() -> None:
+        """A store that is too busy for it now is looked at the next time: gauges do not hold up a start."""
+        with contextlib.suppress(Error):
+            await host.store.read(gauges.take)
 
     async def start() -> None:
         await host.store.write(_ensure, registries)
-        await _look(host, gauges)
-        if host.works:
-            refreshing.add(asyncio.create_task(_refresh(host, gauges), name="ulak-changes-gauges"))
+        await look()
+        if host.works:  # again and again, for the publications of other processes
+            chores.begin(host.clock, "gauges", REFRESH_SECONDS, look)
 
     async def close() -> None:
-        while refreshing:
-            refreshing.pop().cancel()
+        await chores.end()
         await poster.close()
 
     return Room(
@@ -72,19 +75,6 @@ def changes_room(host: Host) -> Room[Changes]:
         close=close,
         tables=TABLES,
     )
-
-
-async def _refresh(host: Host, gauges: ChangesGauges) -> None:
-    """Refresh the gauges now and then, so that they have the publications of other processes, too."""
-    while True:
-        await host.clock.wait(asyncio.Event(), REFRESH_SECONDS)
-        await _look(host, gauges)
-
-
-async def _look(host: Host, gauges: ChangesGauges) -> None:
-    """A store that is too busy for it now is looked at the next time: gauges hold up neither a start nor a refresh."""
-    with contextlib.suppress(Error):
-        await host.store.read(gauges.take)
 
 
 def _ensure(tx: Tx, registries: Registries) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 
 from ulak.dispatch.depth import RECOUNT_SECONDS
 from ulak.dispatch.fairness import Figures
 from ulak.dispatch.service import Dispatch
 from ulak.errors import Error
-from ulak.log import get_logger
+from ulak.spine.loops.chores import Chores
 from ulak.spine.store import Store
 from ulak.spine.telemetry import GaugePoint
-
-log = get_logger("ulak.dispatch")
 
 FIGURES_SECONDS = 10.0
 CLOSE_SECONDS = 5.0  # for the positions that wait when the store closes; the rest were hints
@@ -37,45 +35,28 @@ GAUGES = {
 
 
 class Upkeep:
-    """Two loops that live as long as the store is open."""
+    """Three chores that live as long as the store is open."""
 
     def __init__(self, service: Dispatch, open_store: Callable[[], Store], flush_seconds: float) -> None:
         self._service = service
         self._store = open_store
         self._flush_seconds = flush_seconds
         self._figures = Figures()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._chores = Chores("dispatch")
 
     async def start(self) -> None:
-        await self._service.depth.recount(self._store())
-        self._tasks = [
-            asyncio.create_task(self._run(self._flush_seconds, self._flush), name="ulak-dispatch-positions"),
-            asyncio.create_task(self._run(RECOUNT_SECONDS, self._recount), name="ulak-dispatch-depth"),
-            asyncio.create_task(self._run(FIGURES_SECONDS, self._look, rest=20), name="ulak-dispatch-figures"),
-        ]
+        await self._recount()
+        clock = self._store().clock
+        self._chores.begin(clock, "positions", self._flush_seconds, self._flush)
+        self._chores.begin(clock, "depth", RECOUNT_SECONDS, self._recount)
+        self._chores.begin(clock, "figures", FIGURES_SECONDS, self._look, rest=20)  # a look at a million takes a while
 
     async def close(self) -> None:
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        if tasks:
+        if await self._chores.end():
             with contextlib.suppress(Error, TimeoutError):
                 async with asyncio.timeout(CLOSE_SECONDS):
                     while len(self._service.hints):
                         await self._service.flush_positions()
-
-    async def _run(self, seconds: float, work: Callable[[], Awaitable[None]], rest: float = 0.0) -> None:
-        """`rest` is how many times as long as the work took it pauses at least: a look at a million takes a while."""
-        clock, pause = self._store().clock, seconds
-        while True:
-            await clock.wait(asyncio.Event(), pause)
-            began = clock.monotonic()
-            try:
-                await work()
-            except Error as error:
-                log.warning("dispatch_upkeep", work=getattr(work, "__name__", ""), error=str(error))
-            pause = max(seconds, rest * (clock.monotonic() - began))
 
     async def _flush(self) -> None:
         """As fast as the store takes them, while more come than it can write in time."""

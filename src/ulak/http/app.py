@@ -109,7 +109,7 @@ class Door:
         self.access.check_start(self.ulak.settings.http.host)
         watches = [
             asyncio.create_task(self._watch_keys(), name="ulak-keys"),
-            asyncio.create_task(self._front.submissions.watch(), name="ulak-handing-in"),
+            asyncio.create_task(self._front.submissions.watch(), name="ulak-submissions"),
         ]
         try:
             yield

@@ -54,7 +54,7 @@ class HeldJobs:
     def _wait(self) -> None:
         self._changed.set()
         if self._waiting is None or self._waiting.done():
-            self._waiting = asyncio.get_running_loop().create_task(self._run(), name="ulak-ahead")
+            self._waiting = asyncio.get_running_loop().create_task(self._run(), name="ulak-held")
 
     async def _run(self) -> None:
         while self._held:
