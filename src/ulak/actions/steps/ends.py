@@ -188,8 +188,9 @@ class StepEnds:
             return
         onward = decide.onward(plan, step, states)
         if onward.step is not None and (run.ended_at is None or run.state == RunState.FAILED):
-            run.state, run.ended_at, run.ended_by = RunState.ACCEPTED, None, None
-            batch.ended[run.id] = run  # a redrive has opened it again, or it is unchanged
+            if run.ended_at is not None:  # a redrive opens it again
+                run.state, run.ended_at, run.ended_by = RunState.ACCEPTED, None, None
+                batch.ended[run.id] = run
             batch.starts.append(Start(run, onward.step))
         elif run.ended_at is not None or not _is_open(batch, run.id):
             state = onward.state or decide.final_state(states.values())
