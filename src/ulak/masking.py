@@ -92,9 +92,9 @@ def mask_text(text: str) -> str:
 def mask_value(name: str, value: Any) -> Any:
     """A named value: by what its name says it is, or by what is found in it."""
     if isinstance(value, Mapping):
-        return (
-            mask_body(str(value)) if name in _BODY_NAMES else {key: mask_value(str(key), value[key]) for key in value}
-        )
+        if name in _BODY_NAMES:
+            return mask_body(str(value))
+        return {mask_text(str(key)): mask_value(str(key), value[key]) for key in value}
     if isinstance(value, list | tuple | set | frozenset):
         return [mask_value(name, item) for item in value]
     if isinstance(value, bool | float | None):

@@ -17,7 +17,8 @@ MAIL, PHONE, USER = "ayse.yilmaz@example.com", "+90 555 123 45 67", "user-4f9a8b
 TOKEN, TEXT = "tok_51f9a8b7c6d5e4f3a2b1c0d9", "Your sister Zeynep has moved to Karanfil street"
 HOOK = f"http://10.0.0.1/hooks/{TOKEN}?key={TOKEN}"
 PLANTED = (MAIL, "yilmaz", "555 123", "5551234567", USER, TOKEN, "Zeynep", "Karanfil")
-COMMON = {"subject": f"For {MAIL}: Zeynep", "body": TEXT, "metadata": {"phone": PHONE, "note": TEXT, "user": USER}}
+METADATA = {"phone": PHONE, "note": TEXT, "user": USER, MAIL: 1, PHONE: {MAIL: 2}}
+COMMON = {"subject": f"For {MAIL}: Zeynep", "body": TEXT, "metadata": METADATA}
 REQUESTS = {
     "EMAIL": {"notificationType": "EMAIL", "recipient": MAIL, **COMMON},
     "SMS": {"notificationType": "SMS", "recipient": PHONE, **COMMON},

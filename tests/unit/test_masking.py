@@ -167,3 +167,13 @@ def test_a_traceback_in_the_log_is_masked():
     except ValueError:
         event = structlog.processors.format_exc_info(None, "error", {"event": "x", "exc_info": True})
     assert "ayse.yilmaz" not in str(mask_event(None, "error", event))
+
+
+def test_a_person_who_is_the_name_of_a_field_is_masked():
+    masked = mask_value("", {"ada@example.org": {"+905551112233": 1, "orderId": 7}, "token": "abc"})
+    assert "ada@" not in str(masked)
+    assert "5551112" not in str(masked)
+    assert masked["token"] == "***"
+    ((field, inner),) = [(name, value) for name, value in masked.items() if name != "token"]
+    assert field.endswith("example.org")
+    assert inner["orderId"] == 7

@@ -182,7 +182,7 @@ def notification_out(view: NotificationView, *, reveal: bool) -> NotificationOut
         recipient=view.recipient if reveal else mask_recipient(view.recipient),
         subject=subject if reveal or subject is None else mask_body(subject),
         body=view.body if reveal else mask_body(view.body),
-        metadata=view.metadata if reveal else dict.fromkeys(view.metadata, HIDDEN),
+        metadata=view.metadata if reveal else dict.fromkeys(map(mask_text, view.metadata), HIDDEN),
         reference=view.reference if reveal or view.reference is None else mask_text(view.reference),
         attempts=view.attempts,
         uncertain_attempts=view.uncertain_attempts,
