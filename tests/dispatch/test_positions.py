@@ -9,6 +9,7 @@ import pytest
 from ulak.dispatch import positions
 from ulak.dispatch.forms import NamedPosition
 from ulak.dispatch.positions import Hints
+from ulak.errors import Refused
 
 
 @dataclass
@@ -76,3 +77,11 @@ def test_nobody_is_tried_for_ever(hints):
         assert len(missed) == 1
         hints.written(missed, missed)
     assert len(hints) == 0
+
+
+def test_with_a_million_helpers_waiting_more_positions_are_refused(hints):
+    assert positions.MAX_WAITING == 1_000_000
+    hints.put(range(1_000_000), [at(41.0)] * 1_000_000, 1_000)
+    with pytest.raises(Refused, match="send fewer"):
+        hints.put([1], [at(42.0)], 2_000)
+    assert len(hints) == 1_000_000
