@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import importlib.util
+import threading
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tests.compute import jobs
 from tests.compute.conftest import eventually
 from ulak.compute import Crashed, Engine, EngineOptions, Task, TaskStatus, TaskType, TimedOut, UnpicklableResult
+from ulak.compute.ray.backend import RayBackend
 from ulak.errors import Duplicate, Misconfigured, NotFound, Refused, Unavailable
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
@@ -28,8 +30,6 @@ def settings_for(root, **changes):
 def engine_on(backend, settings):
     if backend == "local":
         return Engine(settings)
-    from ulak.compute.ray.backend import RayBackend
-
     return Engine(settings, backend=RayBackend(settings))
 
 
@@ -201,7 +201,18 @@ def test_the_books_balance(engine):
 
 @pytest.mark.skipif(HAS_RAY, reason="Ray is installed")
 def test_without_ray_the_extra_is_named():
-    from ulak.compute.ray.backend import RayBackend
-
     with pytest.raises(Misconfigured, match=r"ulak\[ray\]"):
         RayBackend(EngineOptions())
+
+
+def test_the_status_of_a_cluster_is_read_while_no_batch_comes_or_goes():
+    backend = object.__new__(RayBackend)  # without a cluster
+
+    class Batches(dict):
+        def values(self):
+            assert backend._lock._is_owned()
+            return super().values()
+
+    backend._lock, backend._batches, backend._queues = threading.Condition(), Batches(), {}
+    backend._options, backend._slots, backend._closing, backend._over = EngineOptions(), 1, False, False
+    assert backend.status()["thread_pool"] == "idle"

@@ -131,13 +131,14 @@ class RayBackend:
             }
 
     def status(self) -> dict[str, str]:
-        free = all(self._has_free(queue) for queue in self._queues.values())
-        return {
-            "input_queue": "closed" if self._closing else "accepting" if free else "full",
-            "process_pool": "closed" if self._over else "closing" if self._closing else "running",
-            "thread_pool": "busy" if self._free(TaskType.IO_BOUND) < self._options.io_workers else "idle",
-            "ray": "busy" if self._batches else "idle",
-        }
+        with self._lock:
+            free = all(self._has_free(queue) for queue in self._queues.values())
+            return {
+                "input_queue": "closed" if self._closing else "accepting" if free else "full",
+                "process_pool": "closed" if self._over else "closing" if self._closing else "running",
+                "thread_pool": "busy" if self._free(TaskType.IO_BOUND) < self._options.io_workers else "idle",
+                "ray": "busy" if self._batches else "idle",
+            }
 
     def close(self, drain_seconds: float | None) -> Shutdown:
         finished: Finished = []
