@@ -143,18 +143,15 @@ class Engine:
     def accept(
         self, options: Options, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Future:
-        try:
-            body = self._calls.one(function, args, kwargs)
-        except Exception as error:  # what cannot be pickled is the future's failure, as with the stdlib's executors  # noqa: BLE001
-            return _failed(error)
-        work = self._work(options, body)
-        self._admission.enter(work)
-        return work.future  # type: ignore[no-any-return]
+        return self._accept(options, self._calls.one, function, args, kwargs)
 
     def accept_chunk(self, options: Options, function: Callable[..., Any], columns: list[Any]) -> Future:
+        return self._accept(options, self._calls.chunk, function, columns)
+
+    def _accept(self, options: Options, to_body: Callable[..., tuple[Any, ...]], *call: Any) -> Future:
         try:
-            body = self._calls.chunk(function, columns)
-        except Exception as error:  # noqa: BLE001 - whatever a task raises is its outcome
+            body = to_body(*call)
+        except Exception as error:  # what cannot be pickled is the future's failure, as with the stdlib's executors  # noqa: BLE001
             return _failed(error)
         work = self._work(options, body)
         self._admission.enter(work)

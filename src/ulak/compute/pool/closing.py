@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from ulak.compute.engine.backend import Shutdown
-from ulak.compute.engine.work import Finished, Outcome, Work
+from ulak.compute.engine.work import Finished, Outcome, Work, deliver
 from ulak.compute.model import TaskStatus
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ class Closing:
             for work in waiting + running:
                 outcome = Outcome(TaskStatus.CANCELLED, attempts=work.attempts)
                 dispatcher.queues.finish(work, outcome, finished)
-        for work, outcome in finished:
-            work.finish(work, outcome)
+        deliver(finished)
         return waiting, running
 
     def _send_home(self, seconds: float) -> int:
