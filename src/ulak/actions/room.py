@@ -23,6 +23,7 @@ from ulak.actions.steps.digest import Digests
 from ulak.actions.steps.ends import RECEIPT_KIND, StepEnds
 from ulak.actions.steps.fresh import FreshCases
 from ulak.actions.steps.starts import Starter
+from ulak.actions.unreadable import prune_unreadable
 from ulak.actions.wire.events import REQUESTED_TOPIC
 from ulak.channels.destination import Destinations
 from ulak.settings.actions import Actions as ActionsSection
@@ -67,6 +68,7 @@ def actions_room(host: Host) -> Room[Actions]:
             "actions_run": partial(prune_runs, keep_millis=section.idempotency_millis),
             "actions_sent": prune_sent,
             "actions_code": prune_codes,
+            "actions_unreadable": partial(prune_unreadable, keep_millis=section.idempotency_millis),
         },
         gauges=caretaker.gauges,
         start=start,

@@ -24,6 +24,7 @@ from ulak.actions.steps.ends import StepEnds
 from ulak.actions.steps.fresh import FreshCases
 from ulak.actions.steps.starts import Starter
 from ulak.actions.steps.stops import stop_run
+from ulak.actions.unreadable import UnreadableMessage, list_unreadable, read_unreadable
 from ulak.actions.wire import events, faults, request, schemas
 from ulak.actions.wire.messages import read_messages
 from ulak.actions.wire.refused import refuse_requests, tell_unreadable
@@ -144,6 +145,13 @@ class Actions:
     async def keep_unreadable(self, body: bytes, topic: str, partition: int, offset: int) -> None:
         """Keep a message of a bus that can't be read, and report it on the dead-letter topic."""
         await self._host.store.write(tell_unreadable, body, topic, partition, offset)
+
+    async def unreadable(self, *, after: str | None = None, limit: int = 50) -> list[UnreadableMessage]:
+        """Messages that were kept, in the order of topic, partition and offset; without their bytes."""
+        return await self._host.store.read(list_unreadable, after, check_limit(limit))
+
+    async def unreadable_body(self, identifier: str) -> bytes:
+        return await self._host.store.read(read_unreadable, identifier)
 
     # Runs
 

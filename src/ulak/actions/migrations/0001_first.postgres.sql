@@ -157,3 +157,4 @@ CREATE TABLE actions_unreadable (
   at bigint NOT NULL,
   PRIMARY KEY (topic, part, position)
 );
+CREATE INDEX actions_unreadable_at ON actions_unreadable (at);

@@ -185,6 +185,13 @@ async def unreachable(desk: Desk, after: After = None, limit: Limit = 50) -> Sho
     return page, table(page["items"], "recipient_profile_id", "name")
 
 
+@asks(actions)
+async def unreadable(desk: Desk, after: After = None, limit: Limit = 50) -> Shown:
+    """Messages of the bus that are not requests: where they stood, and how large they are."""
+    page = await desk.ask("GET", "/api/actions/unreadable", {"after": after, "limit": limit})
+    return page, table(page["items"], "id", "size", "at")
+
+
 # Plans, profiles, channels, routes
 
 

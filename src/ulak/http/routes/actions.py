@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Response
+from pydantic import Field
 
 from ulak.access.caller import Caller
 from ulak.actions.dead import Mending
 from ulak.actions.model import RunState
-from ulak.actions.wire.events import ActionAccepted, ActionRequest
+from ulak.actions.wire.events import ActionAccepted, ActionRequest, instant
 from ulak.app import Ulak
 from ulak.http.batch import BatchVerdict, decode_batch, reply_batch
 from ulak.http.hot_routes import HotRoute, Receive, Routes, Scope, Send, read_body, reply
@@ -33,6 +34,7 @@ from ulak.http.routes.actions_models import (
     RedrivenOut,
     RunOut,
     RunPageOut,
+    Snake,
     WatchOut,
     following,
     letter_out,
@@ -40,7 +42,7 @@ from ulak.http.routes.actions_models import (
 )
 from ulak.http.routes.actions_open import SIGNED, link_router, receipts_router
 from ulak.http.routes.actions_plans import plans_router, simulate_router
-from ulak.http.routes.view import Cursor, Id, cursor, number
+from ulak.http.routes.view import Cursor, Id, cursor, number, revealed
 
 EXAMPLE = {
     "event": "action.execute.requested.v1",
@@ -54,6 +56,11 @@ EXAMPLE = {
         "variables": {"temperature": 71},
     },
 }
+Place = Annotated[
+    str, Path(max_length=300, description="Topic, partition and offset.", examples=["cinga.action.requested:0:42"])
+]
+PlaceFilter = Annotated[str | None, Query(max_length=300, description="`next` of the page before.")]
+BYTES: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-stream": {}}}}
 DRY_RUN = "A dry run: nothing was sent."
 RunId = Annotated[
     str, Path(max_length=100, description="The run's id.", examples=["0ca0d6db-9140-8000-8000-0000756c616b"])
@@ -71,6 +78,7 @@ def routes(ulak: Ulak) -> Routes:
             simulate_router(ulak),
             _runs(ulak),
             _dead_letters(ulak),
+            _unreadable(ulak),
             _watching(ulak),
             link_router(ulak),
             receipts_router(ulak),
@@ -199,6 +207,39 @@ def _dead_letters(ulak: Ulak) -> APIRouter:
         letter = await ulak.actions.redrive(number(id, "dead letter"), dry_run=dry_run, who=caller.name)
         response.status_code = 200 if dry_run else 202
         return RedrivenOut(id=id, dry_run=dry_run, step=letter_out(letter))
+
+    return router
+
+
+class UnreadableOut(Snake):
+    id: str = Field(examples=["cinga.action.requested:0:42"])
+    topic: str
+    partition: int
+    offset: int
+    size: int = Field(description="In bytes.")
+    at: str
+
+
+class UnreadablePage(Snake):
+    items: list[UnreadableOut]
+    next: str | None
+
+
+def _unreadable(ulak: Ulak) -> APIRouter:
+    router = APIRouter(prefix="/api/actions/unreadable", tags=["actions: dead letters"])
+
+    @router.get("", summary="List messages of the bus that are not requests")
+    async def list_messages(_: May, after: PlaceFilter = None, limit: Limit = 50) -> UnreadablePage:
+        found = await ulak.actions.unreadable(after=after, limit=limit)
+        items = [UnreadableOut(**one._asdict() | {"id": one.id, "at": instant(one.at)}) for one in found]
+        return UnreadablePage(items=items, next=following(items, limit))
+
+    @router.get("/{id}", summary="The bytes of one, as they came", response_class=Response, responses=BYTES)
+    async def read(caller: May, id: Place) -> Response:  # noqa: A002
+        """Needs the scope `reveal` too, and is audited: nobody knows what is in them."""
+        body = await ulak.actions.unreadable_body(id)
+        await revealed(ulak, caller, f"unreadable message {id}", reveal=True)
+        return Response(body, media_type="application/octet-stream")
 
     return router
 
