@@ -9,8 +9,11 @@ from contextlib import ExitStack
 from itertools import cycle
 from typing import Any
 
+import uvloop
+
 from bench.peers.near_side import NearPeer
 from ulak import Ulak, codec
+from ulak.cli.process import spare_the_collector
 from ulak.dispatch import records
 from ulak.dispatch.forms import read_positions
 from ulak.dispatch.model import Contact, Helper
@@ -82,7 +85,7 @@ def searches(
                         found.setdefault(side.name, []).append(side.search(*spot, 1000.0))
             return found
 
-    return asyncio.run(run())
+    return uvloop.run(run())
 
 
 def _timed(tx: Any, spot: tuple[float, float], policy: Any) -> float:
@@ -101,6 +104,7 @@ def verbs(place: str, number: int, callers: int) -> dict[str, float]:
             chance = random.Random(4)
             homes = [(41 + chance.uniform(0, side), 29 + chance.uniform(0, side)) for _ in range(number)]
             await fill(ulak, [spot for spot in homes for _ in range(2)])
+            spare_the_collector()  # as `ulak serve` does
             rates = {"enqueue": await in_turn(callers, [to_call(ulak.enqueue, "bench.job", {"a": 1})] * (4 * number))}
             views: list[Any] = []
             rates["open"] = await in_turn(
@@ -112,7 +116,7 @@ def verbs(place: str, number: int, callers: int) -> dict[str, float]:
             rates["accept"] = await in_turn(callers, answers)
             return rates
 
-    return asyncio.run(run())
+    return uvloop.run(run())
 
 
 def task_at(spot: tuple[float, float]) -> dict[str, Any]:
@@ -145,6 +149,7 @@ def positions(place: str, helpers: int, seconds: float) -> dict[str, float]:
         async with ulak_at(place) as ulak:
             places = spots("uniform", helpers)
             await fill(ulak, places)
+            spare_the_collector()
             alone = await _accepts(ulak, places[:200])
             bodies, taken, written, ended = _bodies(places), 0, 0, 0.0
             stop = asyncio.Event()
@@ -177,7 +182,7 @@ def positions(place: str, helpers: int, seconds: float) -> dict[str, float]:
             written_per_second = written / (ended - began)
             return {"taken": taken / took, "written": written_per_second, "alone_ms": alone, "beside_ms": beside}
 
-    return asyncio.run(run())
+    return uvloop.run(run())
 
 
 def _bodies(places: list[tuple[float, float]]) -> list[bytes]:

@@ -21,10 +21,11 @@ _SENSITIVE = r"passwo?r?d|secret|token|api[_-]?key|authorization|credential|sign
 _SECRET_NAME = re.compile(_SENSITIVE, re.IGNORECASE)
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|\\\".*?\\\""
 
-# What only looks like a phone number or a token: instants, UUIDs, our own ids, addresses of machines.
+# What only looks like a phone number or a token: instants, UUIDs, ids and traces of ours, addresses of machines.
 _KEPT = (
     r"(?<!\d)(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?!\d)(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?"
     r"|(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-])"
+    r"|(?<![\w-])act-[0-9a-f]{16}(?![\w-])"
     r"|(?<!\d)\d{18,19}(?!\d)"
     r"|(?<![\d.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\d.])"
 )

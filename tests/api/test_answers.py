@@ -317,6 +317,14 @@ UNKNOWN_KEYS = [
 ]
 
 
+@pytest.mark.parametrize("path", ["/api/jobs?key=a%00b", "/tasks?helperId=%00", "/api/dead?cause=%00"])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_nul_in_the_query_is_refused_by_its_key(shared, path):
+    answer = await shared.get(path)
+    assert answer.status == 400
+    assert [field["field"] for field in answer.body["fields"]] == [path.partition("?")[2].partition("=")[0]]
+
+
 @pytest.mark.parametrize(("asked", "name", "known"), UNKNOWN_KEYS)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_query_key_that_a_route_does_not_know_is_refused_with_those_that_it_knows(shared, asked, name, known):

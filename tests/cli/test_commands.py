@@ -241,6 +241,13 @@ def test_ids_beside_what_would_not_count_are_refused_and_nothing_goes(store, ula
     assert len(ulak("dead", "list", "--json")["dead"]) == 2
 
 
+def test_tasks_that_were_submitted_are_listed(ulak, tmp_path):
+    (tmp_path / "hello.py").write_text("print('hello')\n")
+    task = ulak("compute", "submit", "hello.py", "--json", ULAK_COMPUTE__SCRIPT_ROOT=str(tmp_path))
+    (listed,) = ulak("compute", "list", "--json")["items"]
+    assert (listed["task_id"], listed["script_path"]) == (task["task_id"], "hello.py")
+
+
 @pytest.mark.parametrize("verb", ["result", "cancel"])
 @pytest.mark.parametrize("identifier", ["", "..", "a/b"])
 def test_a_task_without_an_id_is_no_route(store, ulak, verb, identifier):

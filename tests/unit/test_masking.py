@@ -92,6 +92,7 @@ def test_people_and_secrets_in_a_text_are_masked(text, masked):
         "due 2026-11-15T23:32:10.123456 or 2026-11-15 23:32",
         "notification 123e4567-e89b-42d3-a456-426614174000 expired",
         "no connection to 192.168.100.200:8025",
+        "trace act-8087120345671234",
         "http://127.0.0.1:8025/api/notifications/923456789012345678",
         "test_expired_offer_goes_to_the_next_candidate failed in src/ulak/spine/worker.py",
         "sqlite:///ulak.db is in use",

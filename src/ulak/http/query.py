@@ -30,6 +30,14 @@ async def only_known_keys(request: Request) -> None:
     path = request.url.path
     if request.query_params and path not in PROBES and not path.startswith("/console/"):
         check_query(request.query_params, _known(request.scope["route"].dependant))
+        _check_texts(request.query_params.multi_items())
+
+
+def _check_texts(asked: Iterable[tuple[str, str]]) -> None:
+    """No text that a store keeps has a NUL, and one of them would refuse to look for it."""
+    fields = [(name, "must have no NUL") for name, value in asked if "\x00" in value]
+    if fields:
+        raise Invalid(f"the query is not as expected: {' '.join(fields[0])}", fields=fields)
 
 
 def _known(dependant: Dependant) -> set[str]:

@@ -85,6 +85,17 @@ async def submit(
     return task, lines(json.dumps(task, ensure_ascii=False))
 
 
+@asks(compute, "list")
+async def list_(
+    desk: Desk,
+    after: Annotated[str | None, typer.Option(help="`next` of the page above.")] = None,
+    limit: Annotated[int, typer.Option(help="Most rows.")] = 50,
+) -> Shown:
+    """Durable tasks, newest first."""
+    page = await desk.ask("GET", "/api/compute/tasks", {"after": after, "limit": limit})
+    return page, table(page["items"], "task_id", "status", "task_type", "attempts", "script_path", "accepted_at")
+
+
 @asks(compute)
 async def result(desk: Desk, identifier: Annotated[str, typer.Argument(metavar="ID")]) -> Shown:
     """How a durable task ended, or where it stands."""

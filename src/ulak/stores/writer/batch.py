@@ -45,9 +45,11 @@ class Raised:
 class Batches:
     """Runs batches on one session, each to a known end."""
 
-    def __init__(self, session: Session, next_rider: Callable[[], Item | None], given_up: Callable[[], bool]) -> None:
+    def __init__(
+        self, session: Session, next_piggyback: Callable[[], Item | None], given_up: Callable[[], bool]
+    ) -> None:
         self._session = session
-        self._next_passenger = next_rider
+        self._next_piggyback = next_piggyback
         self._given_up = given_up
         self._tx: Tx | None = None
         self.reruns = 0
@@ -88,9 +90,9 @@ class Batches:
         for verb, group in _by_verb(batch).items():
             for item, answer in zip(group, verb.run(tx, list(map(_value, group))), strict=True):
                 item.answer = answer
-        if tx.after_commit.ready and (passenger := self._next_passenger()) is not None:
-            batch.append(passenger)  # it shares the batch's fate from here on
-            passenger.answer = passenger.verb.run(tx, [passenger.value])[0]
+        if tx.after_commit.ready and (piggyback := self._next_piggyback()) is not None:
+            batch.append(piggyback)  # it shares the batch's fate from here on
+            piggyback.answer = piggyback.verb.run(tx, [piggyback.value])[0]
         probe.reach("writer.before_commit")
         self._session.commit(tx)
         return tx.after_commit

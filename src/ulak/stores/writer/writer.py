@@ -50,11 +50,11 @@ class Writer:
         lost: Callable[[Exception], None],
     ) -> None:
         self._session = session
-        self._batches = Batches(session, self._next_passenger, lambda: self._given_up)
+        self._batches = Batches(session, self._next_piggyback, lambda: self._given_up)
         self._lines: dict[WriterQueue, deque[Item]] = {line: deque() for line in lines}
         self._owes_bulk = False  # the last batch was of the others, so a bulk item that waits comes next
         self._last: deque[Item] = deque()
-        self._riders: deque[Item] = deque()
+        self._piggybacks: deque[Item] = deque()
         self._loop = loop
         self._after_commit = after_commit
         self._lost = lost
@@ -97,20 +97,20 @@ class Writer:
 
     def piggyback(self, verb: Verb[Any, Any], value: Any) -> asyncio.Future[Any]:
         """Wait without waking the thread, for the first commit that makes something ready."""
-        passenger = Item(verb, value, self._loop.create_future())
-        self._riders.append(passenger)
-        return passenger.future
+        item = Item(verb, value, self._loop.create_future())
+        self._piggybacks.append(item)
+        return item.future
 
     def withdraw_piggyback(self) -> None:
-        """Answer None to items that still wait for a ride; one that is on the way gets its answer."""
-        while (passenger := self._next_passenger()) is not None:
-            if not passenger.future.done():
-                passenger.future.set_result(None)
+        """Answer None to items that still wait for a commit; one that is on the way gets its answer."""
+        while (item := self._next_piggyback()) is not None:
+            if not item.future.done():
+                item.future.set_result(None)
 
-    def _next_passenger(self) -> Item | None:
+    def _next_piggyback(self) -> Item | None:
         """The loop and the thread both take from this end, so looking before leaping would not do."""
         try:
-            return self._riders.popleft()
+            return self._piggybacks.popleft()
         except IndexError:
             return None
 
