@@ -16,7 +16,7 @@ from ulak.http.problems import PATTERNS
 # The first that fits is the pattern's own example.
 EXAMPLES = (
     "12", "0a1b2c3d4e", "0123456789abcdef0123456789abcdef", "0ca0d6db-9140-8000-8000-0000756c616b",
-    "2027-01-01T09:00:00Z", "1795000000000-869712345678901248", "monday.db",
+    "2027-01-01T09:00:00Z", "1795000000000-869712345678901248", "1042-7", "monday.db",
 )  # fmt: skip
 
 
