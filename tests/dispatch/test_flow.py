@@ -211,6 +211,21 @@ async def test_a_helper_with_work_is_not_forgotten(ulak):
     ]
 
 
+async def test_steps_of_one_millisecond_are_told_as_they_happened(ulak):
+    await settle_in(ulak, 4)
+    task = (await ulak.dispatch.open(request(width=3))).task.id
+    for helper in ("h0", "h2"):
+        await ulak.dispatch.reject(task, helper)
+    await ulak.dispatch.accept(task, "h3")
+    await ulak.dispatch.release(task, "h3")
+    _, steps = await ulak.dispatch.task_with_timeline(task)
+    assert len({step.at for step in steps}) == 1
+    assert [f"{step.what} {step.helper or ''}".strip() for step in steps] == [
+        "opened", "searched", "offered h0", "offered h1", "offered h2", "rejected h0", "offered h3", "rejected h2",
+        "accepted h3", "withdrawn h1", "released h3", "searched", "timed_out",
+    ]  # fmt: skip
+
+
 async def test_bad_input_names_each_field(ulak):
     with pytest.raises(Invalid) as refused:
         await ulak.dispatch.open({"latitude": 91, "radiusMeters": 0, "width": 0, "who": 1})

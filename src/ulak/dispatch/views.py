@@ -9,7 +9,7 @@ from typing import Any
 
 from ulak import codec
 from ulak.dispatch.command import Pending, TaskView
-from ulak.dispatch.model import Candidate, Excluded, Helper, HelperStatus, HelpTask, Offer, TaskState
+from ulak.dispatch.model import Candidate, Excluded, Helper, HelperStatus, HelpTask, Offer, OfferState, TaskState
 from ulak.dispatch.nearby.bbox import Box
 from ulak.dispatch.nearby.eligible import standing
 from ulak.dispatch.nearby.geo import meters_of
@@ -130,27 +130,48 @@ def _names(task: HelpTask, candidates: tuple[Candidate, ...], now: int, policy: 
 
 
 def read_timeline(tx: Tx, task: HelpTask) -> list[TaskStep]:
-    """In order, also within one millisecond: a search, its offers, their ends, the next search."""
-    steps = [((task.created_at, -1, 0), TaskStep(task.created_at, "opened"))]
-    known: dict[int, tuple[int, str]] = {}
-    for search, at, _, found, _, _, packed in tx.rows(sql.list_searches, task=task.id):
-        steps.append(((at, search, 0), TaskStep(at, "searched", reason=f"{found} found")))
-        known |= {one.id: (search, one.helper) for one in candidates_of(packed)}
-    for number, row in enumerate(sorted(tx.rows(sql.load_offers, tasks=[task.id])), 1):
-        offer = to_offer(row)
-        search, helper = known.get(offer.helper, (0, ""))
-        steps += [((step.at, search, 3 * number + order), step) for order, step in enumerate(_steps(offer, helper))]
+    """In order, also within one millisecond: a search, its offers and their ends, the next search."""
+    searches = [(row[1], row[3], candidates_of(row[6])) for row in tx.rows(sql.list_searches, task=task.id)]
+    last = {one.id: number for number, (_, _, candidates) in enumerate(searches) for one in candidates}
+    offers = [to_offer(row) for row in sorted(tx.rows(sql.load_offers, tasks=[task.id]))]
+    steps = [TaskStep(task.created_at, "opened")]
+    for number, (at, found, candidates) in enumerate(searches):
+        steps.append(TaskStep(at, "searched", reason=f"{found} found"))
+        names = {one.id: one.helper for one in candidates}
+        steps += _offer_steps([one for one in offers if last.get(one.helper) == number], names, task.width)
     if task.ended_at is not None:
-        end = TaskStep(task.ended_at, task.state.lower(), task.helper_name, reason=task.reason)
-        steps.append(((end.at, task.searches, 0), end))
-    return [step for _, step in sorted(steps, key=lambda pair: pair[0])]
+        steps.append(TaskStep(task.ended_at, task.state.lower(), task.helper_name, reason=task.reason))
+    return sorted(steps, key=lambda step: step.at)
 
 
-def _steps(offer: Offer, helper: str) -> Iterator[TaskStep]:
-    yield TaskStep(offer.opened_at, "offered", helper, offer.id)
+def _offer_steps(offers: list[Offer], names: dict[int, str], width: int) -> Iterator[TaskStep]:
+    """Of one search: at most `width` are open at a time, so an end may have to stand before the next offer."""
+    running: list[Offer] = []
+    for offer in offers:
+        if len(running) == width:
+            yield from _end_first(running, names)
+        yield TaskStep(offer.opened_at, "offered", names[offer.helper], offer.id)
+        running.append(offer)
+        running.sort(key=_end_order)
+    while running:
+        yield from _end_first(running, names)
+
+
+def _end_order(offer: Offer) -> tuple[int, int, int]:
+    """An accept comes after all answers to other offers, and withdraws those that are left."""
+    is_left = offer.state is OfferState.WITHDRAWN and offer.reason != "undelivered"
+    rank = 2 if is_left else int(offer.state is OfferState.ACCEPTED)
+    return NEWEST if offer.ended_at is None else offer.ended_at, rank, offer.id
+
+
+def _end_first(running: list[Offer], names: dict[int, str]) -> Iterator[TaskStep]:
+    offer = running.pop(0)
+    helper = names[offer.helper]
     if offer.ended_at is not None:
         reason = None if offer.released_at else offer.reason
         yield TaskStep(offer.ended_at, offer.state.lower(), helper, offer.id, reason)
+    while running and offer.state is OfferState.ACCEPTED:
+        yield from _end_first(running, names)
     if offer.released_at is not None:
         yield TaskStep(offer.released_at, "released", helper, offer.id, offer.reason)
 
