@@ -231,3 +231,20 @@ async def test_a_door_that_stops_does_not_complain_of_keys_that_a_closed_store_k
                 await ulak.close()
                 await asyncio.wait_for(asyncio.wait({watch}), 30)
     assert [line for line in logs if line["event"] == "keys_not_read"] == []
+
+
+async def test_the_watch_over_keys_outlives_an_error_that_nobody_thought_of(monkeypatch):
+    monkeypatch.setattr(app, "KEYS_PAUSE_SECONDS", 0.001)
+    async with Ulak(settings=settings_for()) as ulak:
+        door, looked = app.build_app(ulak), asyncio.Semaphore(0)
+        with capture_logs() as logs:
+            async with door.life():
+
+                async def load(_):
+                    looked.release()
+                    raise KeyError("a column that is not there")
+
+                monkeypatch.setattr(door.ring, "load", load)
+                for _ in range(2):
+                    await asyncio.wait_for(looked.acquire(), 30)
+    assert "keys_not_read" in {line["event"] for line in logs}

@@ -9,6 +9,7 @@ import pytest
 
 from tests.buses.conftest import build, until
 from tests.postgres_server import fresh_database
+from ulak.buses.relay import BusRelay
 from ulak.buses.resender import Resender
 from ulak.buses.route import publish
 from ulak.errors import Conflict, Invalid, Refused, Unavailable
@@ -177,6 +178,23 @@ async def test_a_resender_that_fails_is_followed_by_another(address, topic, list
         await ulak.bus.publish(topic("t"), {"n": 1})
         await until(lambda: len(listener.records) >= 1)
     assert (listener.values, refusals) == ([{"n": 1}], [])
+
+
+async def test_a_relay_outlives_an_error_that_nobody_thought_of(address, topic, listener, monkeypatch):
+    monkeypatch.setattr("ulak.buses.relay.ELECTION_SECONDS", 0.01)
+    pass_on, failures = BusRelay._pass_on, [KeyError("odd")]
+
+    async def fail_once(relay, page):
+        if failures:
+            raise failures.pop()
+        return await pass_on(relay, page)
+
+    monkeypatch.setattr(BusRelay, "_pass_on", fail_once)
+    ulak = build(address, {"kind": "local"})
+    ulak.bus.listen(topic("t"), listener.take)
+    async with ulak:
+        await ulak.bus.publish(topic("t"), {"n": 1})
+        await until(lambda: listener.values == [{"n": 1}])
 
 
 async def test_at_the_bound_of_what_waits_the_relay_stands_still_and_says_so(address, topic, listener, monkeypatch):

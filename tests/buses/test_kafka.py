@@ -247,6 +247,26 @@ async def test_bytes_that_can_not_be_read_are_kept_with_their_place_and_hold_up_
     assert {one for _, one in kept} == {topic("t")}
 
 
+async def test_a_consumer_that_an_odd_error_ends_is_followed_by_another(kafka, topic, monkeypatch):
+    monkeypatch.setattr("ulak.buses.kafka.AGAIN_SECONDS", 0.01)
+    begin, failures, taken = KafkaConsumer._begin, [RuntimeError("odd")], []
+
+    def fail_once(consumer, messages):
+        if messages and failures:
+            raise failures.pop()
+        begin(consumer, messages)
+
+    async def take(batch):
+        taken.extend(json.loads(one.value) for one in batch)
+
+    monkeypatch.setattr(KafkaConsumer, "_begin", fail_once)
+    ulak = build("memory:", kafka)
+    ulak.bus.listen(topic("t"), take)
+    async with ulak:
+        await ulak.bus.publish(topic("t"), {"n": 1})
+        await until(lambda: taken == [{"n": 1}])
+
+
 async def test_a_second_member_takes_over_what_the_first_leaves(servers, kafka, topic):
     taken: dict[int, list[bytes]] = {1: [], 2: []}
 

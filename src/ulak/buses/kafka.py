@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,17 +40,16 @@ class KafkaBus:
         return await self._resender.send(messages)
 
     async def consume(self, takes: Mapping[str, Take]) -> None:
-        """A consumer that a fatal error ends is followed by another."""
-        from confluent_kafka import KafkaException
-
+        """A consumer that an error ends is followed by another."""
         while not self._closed.is_set():
             consumer = KafkaConsumer({**self._config, "group.id": self._group}, takes)
             self._consumers.add(consumer)
             try:
                 await consumer.run()
-            except KafkaException as error:
-                log.warning("bus_consumer_ended", error=str(error), note="another one follows")
-                await asyncio.wait([asyncio.create_task(self._closed.wait())], timeout=AGAIN_SECONDS)
+            except Exception as error:  # noqa: BLE001 - whatever it was, topics that nobody reads would be worse
+                log.warning("bus_consumer_ended", error=f"{type(error).__name__}: {error}", note="another one follows")
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._closed.wait(), AGAIN_SECONDS)
             finally:
                 await consumer.stop()
                 self._consumers.discard(consumer)

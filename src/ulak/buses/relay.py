@@ -63,6 +63,8 @@ class BusRelay:
                     await self._relay(*found)
             except Error as error:
                 log.warning("bus_relay_waits", error=str(error))
+            except Exception:  # events wait in the log; a relay that ended would leave them there
+                log.exception("bus_relay_failed")
             await self._pause(ELECTION_SECONDS)
         if self.leads:
             await self._store.write(lease.drop, self._store.owner)

@@ -129,6 +129,8 @@ class Door:
                 if self.guard.stopping:  # the store closes before the door does
                     return
                 log.warning("keys_not_read", error=str(error))
+            except Exception:  # a watch that ended would let a revoked key in for good
+                log.exception("keys_not_read")
 
 
 def build_app(ulak: Ulak, *, local: Key | None = None) -> Door:

@@ -94,6 +94,8 @@ class Overview:
                 self.frame = codec.encode(self._document(self._ulak.sample))
             except Error as error:  # the store is closing, or does not answer
                 log.info("overview_not_taken", error=str(error))
+            except Exception:  # pages that look would wait for a frame for ever
+                log.exception("overview_not_taken")
             self._changed.set()
             self._changed = asyncio.Event()
             await self._ulak.clock.wait(asyncio.Event(), FRAME_SECONDS)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from ulak.clock import ManualClock
 from ulak.errors import Unavailable
 from ulak.spine.loops.chores import Chores
@@ -12,14 +14,15 @@ from ulak.spine.loops.chores import Chores
 class Work:
     """Fails the first time, and takes as long as it is told."""
 
-    def __init__(self, clock: ManualClock, seconds: float = 0.0) -> None:
+    def __init__(self, clock: ManualClock, seconds: float = 0.0, error: Exception | None = None) -> None:
         self.clock, self.seconds, self.times = clock, seconds, 0
+        self.error = error or Unavailable("not now")
 
     async def __call__(self) -> None:
         self.times += 1
         self.clock.advance(self.seconds)
         if self.times == 1:
-            raise Unavailable("not now")
+            raise self.error
 
 
 async def passes(clock: ManualClock, seconds: float) -> None:
@@ -28,8 +31,9 @@ async def passes(clock: ManualClock, seconds: float) -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_chore_that_fails_is_done_again_until_it_is_ended(clock):
-    chores, work = Chores("shop"), Work(clock)
+@pytest.mark.parametrize("error", [Unavailable("not now"), ValueError("nobody thought of it")], ids=repr)
+async def test_a_chore_that_fails_is_done_again_until_it_is_ended(clock, error):
+    chores, work = Chores("shop"), Work(clock, error=error)
     chores.begin(clock, "count", 5, work)
     await passes(clock, 0)
     for times in (1, 2, 3):

@@ -43,4 +43,6 @@ class Chores:
                 await work()
             except Error as error:
                 log.warning("chore_failed", room=self._room, chore=name, error=str(error))
+            except Exception:
+                log.exception("chore_failed", room=self._room, chore=name)
             pause = max(seconds, rest * (clock.monotonic() - began))
