@@ -10,6 +10,9 @@ import pytest
 import yarl
 
 from tests.changes.conftest import opened, served_over
+from ulak.changes import records
+from ulak.errors import Unavailable
+from ulak.http.rate import Rates
 from ulak.testing import drain
 
 CHANGE = {"identifier", "changeType", "changedAt", "title", "accountType", "type", "firstCreationTime", "aliases"}
@@ -105,6 +108,53 @@ async def test_every_answer_says_when_its_feed_was_last_published(door, method, 
     async with door.served.session.request(method, f"{door.served.address}/api/v1/{path}") as answer:
         assert answer.status == status
         assert answer.headers["X-Last-Sync-At"] == report.feeds["einvoice"].until
+
+
+REFUSED = {
+    "unknown key": (401, {"headers": {"authorization": "Bearer nobody"}}),
+    "no scope": (403, {}),
+    "a large body": (413, {"method": "POST", "data": b"large"}),
+    "too often": (429, {}),
+    "too many at once": (503, {}),
+    "it stops": (503, {}),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+async def test_a_refusal_at_the_door_says_it_too_and_reads_nothing(door, monkeypatch, why):
+    url, guard = f"{door.served.address}/api/v1/edespatch/changes", door.served.door.guard
+    status, given = REFUSED[why]
+    options = {"method": "GET", **given}
+    if why == "no scope":
+        options["headers"] = {"authorization": f"Bearer {await door.served.make_key('notify')}"}
+    if why == "too often":
+        monkeypatch.setattr(guard, "_rates", Rates(1e-9, door.desk.clock))
+        async with door.served.session.get(url):
+            pass
+    if why == "too many at once":
+        monkeypatch.setattr(guard, "_most_at_once", 0)
+    if why == "a large body":
+        monkeypatch.setattr(guard, "max_body", 4)
+    guard.stopping = why == "it stops"
+    async with door.served.session.request(url=url, **options) as answer:
+        assert (answer.status, answer.headers.get("X-Last-Sync-At")) == (status, None)
+    report = await door.desk.publish(range(1, 3))
+    reads, read = [], door.desk.ulak.store.read
+    monkeypatch.setattr(door.desk.ulak.store, "read", lambda work, *given: reads.append(work) or read(work, *given))
+    async with door.served.session.request(url=url, **options) as answer:
+        assert (answer.status, answer.headers.get("X-Last-Sync-At")) == (status, report.feeds["edespatch"].until)
+    assert (records.read_feeds in reads) == (why == "no scope")  # that caller has a key, and was let in
+
+
+async def test_an_answer_says_it_while_the_store_is_out_of_reach(door, monkeypatch):
+    report = await door.desk.publish(range(1, 3))
+
+    async def fail(*_):
+        raise Unavailable("the store does not answer")
+
+    monkeypatch.setattr(door.desk.ulak.store, "read", fail)
+    answer = await door.get("/api/v1/einvoice/buckets")
+    assert (answer.status, answer.headers["x-last-sync-at"]) == (503, report.feeds["einvoice"].until)
 
 
 async def test_gone_has_its_own_form(door):
@@ -350,8 +400,7 @@ async def test_scopes_open_reading_and_admin_opens_writing(door):
     await door.desk.publish(range(1, 3))
     reader, other = await door.served.make_key("changes"), await door.served.make_key("notify")
     assert (await door.get("/api/v1/einvoice/0000000001", key=reader)).status == 200
-    refused = await door.get("/api/v1/einvoice/0000000001", key=other)
-    assert (refused.status, refused.headers.get("X-Last-Sync-At")) == (403, None)
+    assert (await door.get("/api/v1/einvoice/0000000001", key=other)).status == 403
     assert (await door.post("/api/changes/gib/sync", key=reader)).status == 403
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ulak import codec
@@ -47,17 +47,25 @@ class FeedReader:
         self._host = host
         self._registries = registries
         self._retention_days = retention_days
+        self._stamps: dict[str, int] = {}
 
     async def feed(self, name: str) -> Feed:
         """A feed that was published at least once."""
         form = self._registries.feed(name)
         return await self._host.store.read(_published, form.name)
 
-    async def stamp(self, name: str) -> int | None:
-        """When a feed was last published; of a name that no feed has, when any was."""
-        feeds = await self._host.store.read(records.read_feeds)
-        asked = [feeds[name]] if name in feeds else feeds.values()
-        return max((one.stamp for one in asked if one.stamp is not None), default=None)
+    async def look(self) -> None:
+        self.saw(await self._host.store.read(records.read_feeds))
+
+    def saw(self, feeds: Mapping[str, Feed]) -> None:
+        """Remember stamps; they only rise, so a look that comes late takes nothing back."""
+        for name, feed in feeds.items():
+            self._stamps[name] = max(feed.stamp or 0, self._stamps.get(name, 0))
+
+    def stamp(self, name: str) -> int | None:
+        """When a feed was last published, as of the last look; of a name that no feed has, when any was."""
+        asked = [self._stamps[name]] if name in self._stamps else self._stamps.values()
+        return max(asked, default=0) or None
 
     # By time
 

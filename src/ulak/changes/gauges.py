@@ -40,7 +40,7 @@ class ChangesGauges:
         self._facts: dict[str, Facts] = {}
         self._verdicts: dict[tuple[str, str], int] = {}
         self.withheld = 0
-        self._feeds: dict[str, Feed] = {}
+        self.feeds: dict[str, Feed] = {}
         self._rows: dict[str, RegistryRow] = {}
 
     def note(self, registry: str, facts: Facts, ending: Ending) -> None:
@@ -52,7 +52,7 @@ class ChangesGauges:
 
     def take(self, tx: Tx) -> None:
         """A look at the store; re-runnable, and the last one counts."""
-        self._feeds = records.read_feeds(tx)
+        self.feeds = records.read_feeds(tx)
         rows = {name: records.read_registry(tx, name) for name in self._registries.by_name}
         self._rows = {name: row for name, row in rows.items() if row is not None}
 
@@ -63,7 +63,7 @@ class ChangesGauges:
 
     def _points(self) -> Iterator[tuple[str, dict[str, str], float]]:
         now = self._clock.now()
-        for feed in self._feeds.values():
+        for feed in self.feeds.values():
             yield "changes_head", {"feed": feed.name}, feed.head_pos
             yield "changes_count", {"feed": feed.name}, feed.count
             yield "changes_fan_out_lag", {"feed": feed.name}, max(feed.head_pos - feed.fan_pos, 0)

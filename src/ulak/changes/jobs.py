@@ -11,6 +11,7 @@ from typing import Any
 from ulak import codec
 from ulak.changes import istanbul, pruning, records, watches
 from ulak.changes.archive import ArchiveHead, Written, write_archive
+from ulak.changes.feed_reader import FeedReader
 from ulak.changes.gauges import ChangesGauges
 from ulak.changes.model import ANNOUNCE, Cursor, Feed, SyncVerdict
 from ulak.changes.poster import Poster
@@ -68,6 +69,7 @@ class ChangesJobs:
         storehouse: Storehouse,
         poster: Poster,
         gauges: ChangesGauges,
+        reader: FeedReader,
     ) -> None:
         self._host = host
         self._section = section
@@ -75,6 +77,7 @@ class ChangesJobs:
         self._storehouse = storehouse
         self._poster = poster
         self._gauges = gauges
+        self._reader = reader
 
     # Syncs
 
@@ -205,7 +208,9 @@ class ChangesJobs:
         return Done({"status": await self._poster.post(url, codec.encode(body), identifier, secret, job.trace)})
 
     async def prune(self, job: Job) -> Done:
+        """Follows every sync, so this process learns here at the latest that there was one."""
         registry, forgotten = job.payload["registry"], 0
+        await self._reader.look()
         await self._drop_files(registry)
         for form in self._registries.get(registry).source.feeds:
             await self._host.store.write(pruning.raise_floor, form.name, self._section.retention_days)

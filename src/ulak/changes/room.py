@@ -35,14 +35,15 @@ def changes_room(host: Host) -> Room[Changes]:
     storehouse = Storehouse(Path(section.folder), section.archive_url)
     poster = Poster(tuple(host.settings.channels.webhook.allow), host.clock)
     gauges = ChangesGauges(host.clock, section, registries)
-    jobs = ChangesJobs(host, section, registries, storehouse, poster, gauges)
     reader = FeedReader(host, registries, section.retention_days)
+    jobs = ChangesJobs(host, section, registries, storehouse, poster, gauges, reader)
     chores = Chores("changes")
 
     async def look() -> None:
         """A store that is too busy for it now is looked at the next time: gauges do not hold up a start."""
         with contextlib.suppress(Error):
             await host.store.read(gauges.take)
+            reader.saw(gauges.feeds)
 
     async def start() -> None:
         await host.store.write(_ensure, registries)

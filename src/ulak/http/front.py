@@ -89,10 +89,11 @@ class Front:
 
     async def _rest(self, known: KnownPath, scope: Scope, receive: Receive, send: Send, at_once: int) -> int:
         sent = _Sent(send)
+        sent.mark = self._mark(scope["path"], admitted=False)
         try:
             scope[SCOPE_OF_CALLER], exact = self._guard.admit(scope, at_once, is_signed=known.is_signed)
             sent.check = partial(self._guard.check_still_known, scope[SCOPE_OF_CALLER])
-            sent.mark = self._mark(scope["path"])
+            sent.mark = self._mark(scope["path"], admitted=True)
             # The whole body is taken here, since FastAPI would turn our refusal of a large one into its own.
             replayed = receive
             if not exact or _has_body(scope):
@@ -106,8 +107,9 @@ class Front:
             _tell(error, scope["method"], _label(scope))
         return sent.status
 
-    def _mark(self, path: str) -> Callable[[], Awaitable[Headers]] | None:
-        return next((partial(headers, path) for prefix, headers in self._marks if path.startswith(prefix)), None)
+    def _mark(self, path: str, *, admitted: bool) -> Callable[[], Awaitable[Headers]] | None:
+        found = (mark for prefix, mark in self._marks if path.startswith(prefix))
+        return next((partial(mark, path, admitted=admitted) for mark in found), None)
 
     async def _socket_or_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":

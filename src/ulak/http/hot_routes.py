@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from fastapi import APIRouter
@@ -24,7 +24,12 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 # Answers the status that it has sent: so nobody has to wrap `send` to count it.
 Endpoint = Callable[[Scope, Receive, Send, Caller], Awaitable[int]]
 
-Mark = Callable[[str], Awaitable[Headers]]
+
+class Mark(Protocol):
+    """Returns the headers of a path. On behalf of a caller who was not admitted it reads nothing from the store."""
+
+    def __call__(self, path: str, *, admitted: bool) -> Awaitable[Headers]: ...
+
 
 JSON_HEADERS: Headers = [(b"content-type", b"application/json")]
 
@@ -68,8 +73,7 @@ class Routes:
 
     `takes_work` names the (method, path) of what hands in work, as the hot routes do, and may wait for capacity.
     `signed` names the (method, path) of what a signature opens instead of a key: the route itself checks that.
-    `marks` gives headers to every answer below a path, refusals of those who may ask too: (the path, a function of the
-    whole one).
+    `marks` gives headers to every answer below a path, refusals too: (the path, a function of the whole one).
     `scope` says what a room's scope opens; `by_name`, that only a key that names it has it.
     """
 

@@ -58,13 +58,14 @@ def _below() -> APIRouter:
     return APIRouter(prefix=BELOW, tags=["changes"], dependencies=READERS, route_class=SegmentRoute)
 
 
-async def _last_sync(ulak: Ulak, path: str) -> Headers:
+async def _last_sync(ulak: Ulak, path: str, *, admitted: bool) -> Headers:
     """When the feed of a path was last published; where the path names none, when any was."""
-    with contextlib.suppress(Error):
-        stamp = await ulak.changes.feeds.stamp(path.split("/")[3])
-        if stamp is not None:
-            return [(b"x-last-sync-at", istanbul.shown(stamp).encode())]
-    return []
+    feeds, name = ulak.changes.feeds, path.split("/")[3]
+    if admitted:
+        with contextlib.suppress(Error):  # of a store that does not answer, the last look counts
+            await feeds.look()
+    stamp = feeds.stamp(name)
+    return [] if stamp is None else [(b"x-last-sync-at", istanbul.shown(stamp).encode())]
 
 
 def _json(answer: Answer) -> Response:
