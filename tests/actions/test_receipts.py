@@ -138,3 +138,36 @@ async def test_an_undelivered_receipt_that_comes_again_is_told_once(make, world)
         await drain(ulak)
         updates = await told.topics("cinga.action.receipts")
     assert [one["data"]["delivery_status"] for one in updates] == ["failed"]
+
+
+async def test_a_step_that_was_sent_stays_sent_when_it_turns_out_undelivered(make, world):
+    """It has had its executed event: no failed event, no dead letter; success counts it, and so does the directory."""
+    async with make(actions={"receipt_events": True}) as ulak:
+        told = world(ulak)
+        run = await told.run(await told.ready({"channel_type": "push", "on_failure": "stop"}, {"channel_type": "push"}))
+        for _ in range(2):
+            await ulak.actions.take_receipts([receipt("failed", code="FCM_UNDELIVERED", gone=True)])
+        await drain(ulak)
+        run = await told.look(run["run_id"])
+        explained = [entry["line"] for entry in await ulak.actions.explain(run["run_id"])]
+        letters, levels = await ulak.actions.dead_letters(), await ulak.actions.service_levels()
+        (one,), watched = await ulak.actions.directory.channels(), await ulak.actions.watchdog()
+        topics = {name: await told.topics(f"cinga.action.{name}") for name in ("executed", "failed", "receipts")}
+    assert (run["state"], states(run), run["steps"][0]["error_code"]) == ("done", ["sent", "sent"], "FCM_UNDELIVERED")
+    assert ([len(topics[name]) for name in ("executed", "failed")], letters) == ([2, 0], [])
+    assert [update["data"]["delivery_status"] for update in topics["receipts"]] == ["failed"]
+    assert [line for line in explained if "receipt" in line] == ["step 1: receipt: failed: FCM_UNDELIVERED"]
+    assert (levels["success_rate"]["value"], levels["dlq_rate"]["value"]) == (0.5, 0.0)
+    assert (one.verify_status, watched["difference"]) == ("failed", 0)
+
+
+async def test_delivered_has_the_last_word_over_an_undelivered_receipt(make, world):
+    async with make() as ulak:
+        told = world(ulak)
+        run = await told.run(await told.ready({"channel_type": "push"}))
+        for status in ("failed", "delivered", "failed"):
+            await ulak.actions.take_receipts([receipt(status)])
+        run = await told.look(run["run_id"])
+        levels = await ulak.actions.service_levels()
+    assert (states(run), run["steps"][0]["error_code"]) == (["delivered"], None)
+    assert levels["success_rate"]["value"] == 1.0

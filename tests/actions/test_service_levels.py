@@ -31,3 +31,10 @@ def test_the_four_values_of_a_mixed_hour():
     assert told["critical_retry_exhausted_rate"]["value"] == 1.0
     assert told["channels"]["push"]["success_rate"]["value"] == 1.0
     assert set(told["routes"]) == {"1"}
+
+
+def test_an_undelivered_message_is_neither_a_success_nor_a_dead_letter():
+    states = {"sent": 9, "undelivered": 1}
+    told = slo.report([Ended("push", 1, False, state, None, 0.2, number) for state, number in states.items()])
+    assert (told["success_rate"]["value"], told["dlq_rate"]["value"]) == (0.9, 0.0)
+    assert [told[name]["budget_left"] for name in ("success_rate", "dlq_rate")] == [pytest.approx(-9.0), 1.0]

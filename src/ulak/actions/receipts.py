@@ -1,4 +1,7 @@
-"""Receipts of providers: a delivered message ends its wait, an undelivered one goes to the next channel."""
+"""Receipts of providers: a delivered message ends its wait, an undelivered one goes to the next channel.
+
+A step that has ended had its event, so a late receipt leaves its run alone: `sent` becomes `delivered`, or has a code.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ def _apply(
     told: bool,
 ) -> None:
     arrived = receipt.status in _ARRIVED
-    if row.ended_at is None and row.error_code is not None and not arrived:
+    if row.error_code is not None and not arrived:
         return  # told before
     batch.changed[row.run, row.step_order] = row
     note(row, tx.now, "receipt", receipt.status if receipt.code is None else f"{receipt.status}: {receipt.code}")
@@ -58,18 +61,18 @@ def _apply(
         batch.gone.add(row.channel_id)
     if told:
         results.tell_delivery(tx, run, row, "delivered" if arrived else "failed")
+    if arrived:
+        row.state, row.error_code, row.error_message = StepState.DELIVERED.value, None, None
+    else:
+        row.error_code, row.error_message = receipt.code or UNDELIVERED, "the provider says that it was not delivered"
     if row.ended_at is not None:
-        row.state = StepState.DELIVERED.value if arrived else StepState.FAILED.value
-        row.error_code = None if arrived else receipt.code
-    elif arrived:
-        withdraw(tx, [] if row.timer is None else [row.timer])
-        row.state = StepState.DELIVERED.value
+        return
+    withdraw(tx, [] if row.timer is None else [row.timer])
+    if arrived:
         step = book.version(tx, run.plan_id, run.plan_version).step(row.step_order)
         assert step is not None
         end = StepEnd(run.id, row.step_order, row.job, "sent", "a receipt came")
         ends.conclude(tx, batch, run, step, row, end)
     else:  # no need to wait longer
-        row.error_code, row.error_message = receipt.code or UNDELIVERED, "the provider says that it was not delivered"
-        withdraw(tx, [] if row.timer is None else [row.timer])
         job = NewJob(RECEIPT_KIND, {"run": row.run, "step": row.step_order})
         (row.timer,) = enqueue_owed(tx, [job], [run.trace])

@@ -12,6 +12,7 @@ P95_SECONDS = 5.0
 SUCCESS_RATE = 0.99
 DLQ_RATE = 0.005
 CRITICAL_EXHAUSTED_RATE = 0.001
+UNDELIVERED = "undelivered"  # sent, and then the provider said that it did not arrive
 SLOW_SHARE = 0.05  # a p95 leaves a twentieth of all to be slower
 
 
@@ -33,13 +34,14 @@ class Levels:
 
     times: dict[float, int] = field(default_factory=dict)
     reached: int = 0
+    undelivered: int = 0
     dead: int = 0
     critical: int = 0
     critical_exhausted: int = 0
 
     @property
     def total(self) -> int:
-        return self.reached + self.dead
+        return self.reached + self.undelivered + self.dead
 
     def add(self, ended: Ended) -> None:
         if ended.state == StepState.SKIPPED:
@@ -47,6 +49,8 @@ class Levels:
         if ended.state in REACHED:
             self.reached += ended.number
             self.times[ended.seconds] = self.times.get(ended.seconds, 0) + ended.number
+        elif ended.state == UNDELIVERED:
+            self.undelivered += ended.number
         else:
             self.dead += ended.number
         if ended.critical:
@@ -67,7 +71,7 @@ class Levels:
         slow = sum(number for seconds, number in self.times.items() if seconds >= P95_SECONDS)
         return {
             "p95_end_to_end_seconds": _share(slow, self.reached) / SLOW_SHARE,
-            "success_rate": _share(self.dead, self.total) / (1 - SUCCESS_RATE),
+            "success_rate": _share(self.undelivered + self.dead, self.total) / (1 - SUCCESS_RATE),
             "dlq_rate": _share(self.dead, self.total) / DLQ_RATE,
             "critical_retry_exhausted_rate": _share(self.critical_exhausted, self.critical) / CRITICAL_EXHAUSTED_RATE,
         }
