@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+
 import pytest
 
 from tests.actions.conftest import build
 from ulak import Invalid, NotFound, Refused
+from ulak.actions.directory import entries
 from ulak.actions.directory.targets import problem_with
+from ulak.actions.prune import prune_runs
 from ulak.channels.channel import EndpointGone
+from ulak.rooms import LINES
+from ulak.stores.migrate import migrate_sqlite
 from ulak.testing import advance, drain
 
 PUSH = {"channel_type": "push"}
@@ -205,6 +212,35 @@ async def test_a_person_who_is_forgotten_is_gone_from_runs_that_went_on_to_someb
         rows = await ulak.store.read(_everything)
     assert (run["state"], channel.recipients) == ("done", ["token-1", "token-2"])
     assert "Lovelace" not in rows
+
+
+async def test_the_memory_of_a_profile_that_a_step_left_ends_with_its_run(make, world, channel):
+    channel.by_recipient["token-1"] = EndpointGone("gone", code="FCM_UNREGISTERED")
+    async with make() as ulak:
+        told = world(ulak)
+        plan = await told.ready(PUSH)
+        await told.route(plan, await told.person(("push", "token-2")))
+        await told.run(plan)
+        found = [await ulak.store.read(_runs_of, profile) for profile in (1, 2)]
+        await advance(ulak, 1)
+        removed = await ulak.write(prune_runs, 0)
+        left = [await ulak.store.read(_runs_of, profile) for profile in (1, 2)]
+    assert ([len(runs) for runs in found], removed, left) == ([1, 1], 1, [[], []])
+
+
+def _runs_of(tx, profile: int) -> list[int]:
+    return [run for (run,) in tx.rows(entries.sql.find_runs_of_profile, profile=profile)]
+
+
+def test_the_runs_of_a_profile_are_found_by_indexes(tmp_path):
+    with contextlib.closing(sqlite3.connect(tmp_path / "ulak.db", isolation_level=None)) as connection:
+        migrate_sqlite(connection, LINES, 0)
+        asked = f"EXPLAIN QUERY PLAN {entries.sql.find_runs_of_profile.sqlite}"
+        plan = [row[3] for row in connection.execute(asked, {"profile": 1})]
+    assert [step for step in plan if "SCAN" in step or "SEARCH" in step] == [
+        "SEARCH actions_step USING COVERING INDEX actions_step_profile (profile_id=?)",
+        "SEARCH actions_former USING PRIMARY KEY (profile_id=?)",
+    ]
 
 
 async def test_a_person_who_is_forgotten_is_in_no_byte_of_the_file(tmp_path, clock, channel, world):

@@ -47,7 +47,6 @@ WALKS = {
     "ulak.actions.count_runs": "in a sample",
     "ulak.changes.prune_syncs": "one row a sync, looked at once a minute",
     "ulak.dispatch.count_live_tasks": "over an index of live tasks alone",
-    "ulak.actions.find_runs_of_profile": "when a profile is erased, by hand",
     "ulak.dispatch.count_shares": "in a sample",
     "ulak.buses.count_waiting": "when a process becomes the relay",
 }

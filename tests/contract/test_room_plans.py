@@ -115,7 +115,7 @@ CHANGES = Plans(
 ACTIONS = Plans(
     (
         "recipient_profiles", "recipient_channels", "action_plans", "action_plan_steps", "action_routes",
-        "actions_run", "actions_step", "actions_sent",
+        "actions_run", "actions_step", "actions_former", "actions_sent",
     ),
     [
         f"INSERT INTO recipient_profiles SELECT n, 'd' || n, 'p', true, 1, NULL, NULL, n, n {EVERY}",
@@ -129,6 +129,7 @@ ACTIONS = Plans(
         (f"INSERT INTO actions_step SELECT n, 1, 'sent', 'sms', n, n, n, n, n, 0, NULL, NULL, "
         f"CASE WHEN n % 10 = 1 THEN 'dead' END, 'm' || n, CASE WHEN n % 10 = 0 THEN n END, '[]', '', "
         f"CASE WHEN n % 10 > 0 THEN n END, NULL, 0 {EVERY}"),
+        f"INSERT INTO actions_former SELECT n, n {EVERY}",
         f"INSERT INTO actions_sent SELECT n % 1000, n / 1000, 1, 1 {EVERY}",
     ],
     {
@@ -151,6 +152,8 @@ ACTIONS = Plans(
         "find_stale_steps": {"after": 30_000, "before": 1 << 40, "n": 10},
         "find_prunable": {"before": 100, "n": 10},
         "count_unfinished": {"n": 10},
+        "find_runs_of_profile": {"profile": 20},
+        "delete_former": {"runs": list(range(1, 11))},
         "delete_steps": {"runs": list(range(1, 11))},
         "delete_runs": {"ids": list(range(1, 11))},
     },

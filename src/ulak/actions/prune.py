@@ -28,6 +28,7 @@ def oldest(tx: Tx, keep_millis: int) -> int:
 
 def remove_runs(tx: Tx, ids: list[int]) -> None:
     if ids:
+        tx.execute(sql.delete_former, runs=ids)
         tx.execute(sql.delete_steps, runs=ids)
         tx.execute(sql.delete_runs, ids=ids)
 

@@ -112,11 +112,20 @@ CREATE TABLE actions_step (
   process_ms bigint NOT NULL,
   PRIMARY KEY (run, step_order)
 );
+CREATE INDEX actions_step_profile ON actions_step (profile_id, run) WHERE profile_id IS NOT NULL;
 CREATE INDEX actions_step_ended ON actions_step (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX actions_step_job ON actions_step (job) WHERE reason IS NOT NULL;
 -- A webhook's answer is its receipt: nobody asks for it by name.
 CREATE INDEX actions_step_provider ON actions_step (provider_message_id) WHERE provider_message_id IS NOT NULL AND channel_type <> 'webhook';
 CREATE INDEX actions_step_deferred ON actions_step (channel_id, deferred_until, run, step_order) WHERE deferred_until IS NOT NULL;
+
+-- Profiles that a step of a run was for before it went on to somebody else: forgetting a person looks here.
+CREATE TABLE actions_former (
+  profile_id bigint NOT NULL,
+  run bigint NOT NULL,
+  PRIMARY KEY (profile_id, run)
+);
+CREATE INDEX actions_former_run ON actions_former (run);
 
 -- Codes that were sent to prove a channel: only the digest is kept.
 CREATE TABLE actions_verification (

@@ -1,4 +1,2 @@
 -- Runs of which a step is for this profile, or was before it went on to somebody else.
-SELECT DISTINCT run FROM actions_step WHERE profile_id = :profile OR (tried <> '[]' AND EXISTS (
-  SELECT 1 FROM json_each(tried) AS one JOIN recipient_channels AS channel ON channel.id = one.value
-  WHERE channel.profile_id = :profile))
+SELECT run FROM actions_step WHERE profile_id = :profile UNION SELECT run FROM actions_former WHERE profile_id = :profile

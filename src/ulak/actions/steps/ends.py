@@ -199,6 +199,8 @@ class StepEnds:
                 batch.ended[run.id] = run
 
     def write(self, tx: Tx, batch: Batch) -> None:
+        if left := _left(batch.starts):
+            tx.insert_rows(sql.keep_former, left)
         for row in self._starter.start(tx, batch.starts):
             batch.changed[row.run, row.step_order] = row
         if batch.timers:
@@ -241,6 +243,15 @@ def fail_channels(tx: Tx, channels: Collection[int]) -> None:
     if channels:
         for channel, profile, kind in tx.rows(sql.fail_channels, ids=sorted(channels), now=tx.now):
             tx.emit("actions.channel.failed", channel, ROOM, {"profile_id": profile, "channel_type": kind})
+
+
+def _left(starts: Sequence[Start]) -> list[tuple[int, int]]:
+    """(profile, run) of steps that go on to somebody else."""
+    left: set[tuple[int, int]] = set()
+    for _, _, row, target, _ in starts:
+        if row is not None and target is not None and row.profile_id not in (None, target.profile_id):
+            left.add((row.profile_id, row.run))
+    return sorted(left)
 
 
 def _is_open(batch: Batch, run: int) -> bool:

@@ -1,0 +1,1 @@
+DELETE FROM actions_former WHERE run = ANY(:runs::bigint[])

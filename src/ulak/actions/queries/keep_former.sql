@@ -1,0 +1,3 @@
+INSERT INTO actions_former (profile_id, run)
+VALUES :rows
+ON CONFLICT DO NOTHING
