@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pkgutil
 import re
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,11 @@ import psycopg
 import pytest
 
 import ulak
+from tests.plans.measure import packages, statements
+from tests.plans.walks import SMALL, WALKS
 from tests.postgres_server import server
 from ulak.rooms import LINES
-from ulak.spine.query import Queries, Query
+from ulak.spine.query import Query
 from ulak.stores.migrate import Line, migrations
 from ulak.stores.postgres.arrays import packers
 from ulak.stores.postgres.connections import connect
@@ -24,47 +24,10 @@ from ulak.stores.postgres.session import _SETTINGS
 
 pytestmark = pytest.mark.postgres
 
-# Tables that have few rows however long a store is used.
-SMALL = {
-    "access_key",
-    "breaker",
-    "changes_feed",
-    "channels_endpoint",
-    "cron",
-    "event_follower",
-    "kind_control",
-    "owner",
-    "tally",
-}
-# Statements that look at everything on purpose: once at the start, in a sample, or by hand.
-WALKS = {
-    "ulak.spine.hold_jobs": "after a restore, by hand",
-    "ulak.spine.release_held": "after a restore, by hand",
-    "ulak.spine.count_live": "at the start of the first process",
-    "ulak.spine.count_waiting": "in a sample, every few seconds at most",
-    "ulak.spine.find_leaseholders": "over an index of running jobs alone",
-    "ulak.spine.read_tally": "in a sample; the outbox is folded every second",
-    "ulak.actions.count_runs": "in a sample",
-    "ulak.changes.prune_syncs": "one row a sync, looked at once a minute",
-    "ulak.dispatch.count_live_tasks": "over an index of live tasks alone",
-    "ulak.dispatch.count_shares": "in a sample",
-    "ulak.buses.count_waiting": "when a process becomes the relay",
-}
 
-
-def _packages() -> list[str]:
-    names = ["ulak", *(f"ulak.{found.name}" for found in pkgutil.iter_modules(ulak.__path__) if found.ispkg)]
-    return [name for name in names if (resources.files(name) / "queries").is_dir()]
-
-
-def statements() -> Iterator[tuple[str, Query]]:
-    for package in _packages():
-        names = {
-            entry.name.split(".")[0]
-            for entry in (resources.files(package) / "queries").iterdir()
-            if entry.name.endswith(".sql") and not entry.name.endswith(".sqlite.sql")
-        }
-        yield from ((f"{package}.{name}", getattr(Queries(package), name)) for name in sorted(names))
+def named_statements() -> Iterator[tuple[str, Query]]:
+    for package in packages():
+        yield from ((f"{package}.{query.name}", query) for query in statements(package))
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +36,7 @@ def database():
     with server().new_database() as address:
         known = {line.package for line in LINES}
         with psycopg.connect(address, autocommit=True) as connection:
-            for package in sorted(set(_packages()) - known):
+            for package in sorted(set(packages()) - known):
                 for one in migrations(Line(package, package), "postgres"):
                     connection.execute(one.script.encode())
         yield address
@@ -81,7 +44,7 @@ def database():
 
 def test_every_statement_is_understood(database):
     connection = connect(database)
-    found = dict(statements())
+    found = dict(named_statements())
     assert "ulak.spine.claim_jobs" in found
     wrong = [name for name, query in found.items() if not _is_understood(connection, query) and _is_used(name)]
     connection.close()
@@ -115,10 +78,10 @@ def test_no_statement_walks_over_a_table_that_grows(database, settings):
     """The writers' planner has no choice: an index that orders is taken before one that finds. This shows which."""
     connection = connect(database)
     connection.execute(settings)
-    walks = {name: found for name, query in statements() if (found := sorted(_walks(connection, query)))}
+    walks = {name: found for name, query in named_statements() if (found := sorted(_walks(connection, query)))}
     connection.close()
     assert {name: found for name, found in walks.items() if name not in WALKS} == {}
-    assert sorted(set(WALKS) - set(dict(statements()))) == []
+    assert sorted(set(WALKS) - set(dict(named_statements()))) == []
 
 
 def _walks(connection: psycopg.Connection[Any], query: Query) -> set[str]:

@@ -151,7 +151,8 @@ CREATE TABLE actions_sent (
   segments bigint NOT NULL,
   PRIMARY KEY (channel_id, hour)
 );
-CREATE INDEX actions_sent_hour ON actions_sent (hour);
+-- With the channel: whichever index a plan takes, it goes over no other channel of the hour.
+CREATE INDEX actions_sent_hour ON actions_sent (hour, channel_id);
 
 CREATE TABLE actions_counter (name text PRIMARY KEY, value bigint NOT NULL);
 -- move: replace

@@ -1,0 +1,133 @@
+"""Profiles with channels, plans with routes, runs of which a tenth still goes on, and what each channel got."""
+
+from __future__ import annotations
+
+from tests.plans.measure import EVERY, FEW, HANDFUL, NEW, OLD, ROWS, Parameters, rows
+
+FILL = [
+    f"INSERT INTO recipient_profiles SELECT n, 'd' || n, 'p', true, 1, NULL, NULL, n, n {EVERY}",
+    "INSERT INTO recipient_profiles VALUES (30000, NULL, 'nobody', true, 1, NULL, NULL, 5, 5)",
+    f"""INSERT INTO recipient_channels
+SELECT n, n, 'sms', 't', '{{}}', true, CASE WHEN n % 20 = 0 THEN 'pending' ELSE 'verified' END, n, n {EVERY}""",
+    f"INSERT INTO action_plans SELECT n, 'p', false, 1, n, n, NULL {EVERY}",
+    f"""INSERT INTO action_plan_steps
+SELECT n, 1, 1, 'sms', NULL, NULL, 'b', 0, NULL, NULL, NULL, 'next', 'hold', NULL {EVERY}""",
+    f"INSERT INTO action_routes SELECT n, n, 1, n, NULL, true, n, n {EVERY}",
+    f"""INSERT INTO actions_run
+SELECT n, 'e' || n, n, 1, CASE WHEN n % 10 = 0 THEN 'running' ELSE 'done' END, 't',
+'d' || n, NULL, NULL, NULL, NULL, 0, '{{}}', n, CASE WHEN n % 10 > 0 THEN n END, NULL {EVERY}""",
+    f"""INSERT INTO actions_step
+SELECT n, 1, 'sent', 'sms', n, n, n, n, n, 0, NULL, NULL,
+CASE WHEN n % 10 = 1 THEN 'dead' END, 'm' || n, CASE WHEN n % 10 = 0 THEN n END, '[]', '',
+CASE WHEN n % 10 > 0 THEN n END, NULL, 0 {EVERY}""",
+    f"INSERT INTO actions_former SELECT n, n {EVERY}",
+    f"INSERT INTO actions_sent SELECT n % 1000, n / 1000, 1, 1 {EVERY}",
+    f"INSERT INTO actions_verification SELECT n, 'd', 0, n {EVERY}",
+    f"INSERT INTO actions_code SELECT 'a' || n % 1000, n {EVERY}",
+    f"INSERT INTO actions_counter SELECT 'c' || n, n {HANDFUL}",
+    f"INSERT INTO actions_secret SELECT 's' || n, 'v' {HANDFUL}",
+    f"INSERT INTO actions_unreadable SELECT 'topic' || n % 4, n % 8, n, '\\x00', n {EVERY}",
+]
+_DEAD = list(range(10_001, 10_101, 10))
+_CHANNEL: Parameters = {
+    "target": "t", "target_meta": "{}", "enabled": True, "verify_status": "pending", "updated_at": 5,
+}  # fmt: skip
+_PROFILE: Parameters = {
+    "device_id": "d", "name": "p", "status": True, "priority": 1, "time_zone": None, "quiet_hours": None,
+    "updated_at": 5,
+}  # fmt: skip
+_ROUTE: Parameters = {
+    "step_order": 1, "recipient_profile_id": 7, "channel_type": None, "enabled": True, "updated_at": 5,
+}  # fmt: skip
+STATEMENTS: dict[str, Parameters] = {
+    "add_spent": rows(channel_id=[one % 1000 for one in FEW], hour=5, messages=FEW, segments=FEW),
+    "count_ended": {"since": ROWS - 10},
+    "count_runs": {},
+    "count_unfinished": {"n": 10},
+    "delete_channel": {"id": 7},
+    "delete_channels_of_profile": {"profile": 7},
+    "delete_former": {"runs": OLD},
+    "delete_plan": {"now": 5, "id": 7},
+    "delete_profile": {"id": 30_000},
+    "delete_route": {"id": 7},
+    "delete_routes_of_plan": {"plan": 7},
+    "delete_routes_of_profile": {"profile": 7},
+    "delete_runs": {"ids": OLD},
+    "delete_steps": {"runs": OLD},
+    "delete_verification": {"channel": 7},
+    "end_runs": rows(state="done", ended_at=FEW, ended_by=None, id=FEW),
+    "erase_variables": {"runs": FEW},
+    "fail_channels": {"now": 5, "ids": FEW},
+    "find_dead_of_runs": {"runs": _DEAD},
+    "find_deferred": {"channel": 20, "until": 20, "job": 20, "n": 10},
+    "find_device_profiles": {"devices": [f"d{one}" for one in FEW]},
+    "find_digest": {"channel": 20, "until": 20},
+    "find_evaluations": {"keys": [f"e{one}" for one in FEW]},
+    "find_open_steps": {"after": 15_000, "n": 10},
+    "find_plans": {"ids": FEW},
+    "find_prunable": {"before": 100, "n": 10},
+    "find_routed": {"plans": FEW, "devices": [f"d{one}" for one in FEW]},
+    "find_runs_of_profile": {"profile": 7},
+    "find_stale_steps": {"after": 15_000, "before": 1 << 40, "n": 10},
+    "find_steps_by_job": {"jobs": _DEAD},
+    "find_steps_by_provider": {"names": [f"m{one}" for one in FEW]},
+    "insert_channel": {"id": 50_000, "profile_id": 7, "channel_type": "sms", "created_at": 5} | _CHANNEL,
+    "insert_plan_step": {
+        "plan": 7, "version": 2, "step_order": 1, "channel_type": "sms", "template": None, "subject": None, "body": "b",
+        "delay_seconds": 0.0, "condition": None, "timeout_seconds": None, "retries": None, "on_failure": "next",
+        "on_uncertain": "hold", "receipt_seconds": None,
+    },
+    "insert_profile": {"id": 50_000, "created_at": 5} | _PROFILE,
+    "insert_route": {"id": 50_000, "action_plan_id": 7, "created_at": 5} | _ROUTE,
+    "insert_runs": rows(
+        id=NEW, evaluation_key=[f"e{one}" for one in NEW], plan_id=7, plan_version=1, state="running", trace_id="t",
+        device_id="d", stream_id=None, group_id=None, rule_id=None, language=None, critical=0, variables="{}",
+        accepted_at=5, ended_at=None, ended_by=None, trace=None,
+    ),
+    "keep_code": {"address": "a7", "sent_at": 50_000},
+    "keep_former": rows(profile_id=NEW, run=NEW),
+    "keep_secret": {"name": "new", "value": "v"},
+    "keep_unreadable": {"topic": "topic1", "part": 1, "position": 50_000, "body": b"", "now": 5},
+    "list_channels": {"after": 0, "low": 15_000, "high": 15_000, "n": 10},
+    "list_codes": {"address": "a7", "since": 5000},
+    "list_dead_steps": {"after": 5_000, "error_code": None, "reason": None, "n": 10},
+    "list_ended": {"before": 15_000, "state": "done", "n": 10},
+    "list_plans": {"after": 15_000, "n": 10},
+    "list_profiles": {"after": 15_000, "n": 10},
+    "list_routes": {"after": 0, "low": 15_000, "high": 15_000, "n": 10},
+    "list_runs": {"before": 15_000, "n": 10},
+    "list_unfinished": {"before": 15_000, "n": 10},
+    "list_unreachable": {"after": 15_000, "n": 1},
+    "list_unreadable": {"topic": "topic1", "part": 1, "position": 5000, "n": 10},
+    "lock_runs": {"ids": FEW},
+    "move_digest": {"channel": 30, "until": 30, "job": 30, "following": 31},
+    "next_number": {"name": "c7"},
+    "prune_codes": {"before": 20},
+    "prune_sent": {"before": 1},
+    "prune_unreadable": {"before": 1000, "n": 10},
+    "raise_number": {"name": "c7", "value": 90},
+    "read_channel": {"id": 7},
+    "read_plan": {"id": 7},
+    "read_plan_steps": {"plan": 15_000, "version": 1},
+    "read_profile": {"id": 7},
+    "read_route": {"id": 7},
+    "read_runs": {"ids": FEW},
+    "read_secret": {"name": "s7"},
+    "read_spent": {"hour": 5, "channels": [one % 1000 for one in FEW]},
+    "read_steps": {"runs": FEW},
+    "read_targets": {"ids": FEW},
+    "read_unreadable": {"topic": "topic1", "part": 1, "position": 1001},
+    "read_verification": {"channel": 7},
+    "save_plan": {"id": 7, "name": "p", "critical": False, "version": 2, "now": 5},
+    "save_steps": rows(
+        run=FEW, step_order=1, state="sent", channel_type="sms", job=FEW, due_at=5, route_id=1, profile_id=1,
+        channel_id=1, retry_count=0, error_code=None, error_message=None, reason=None, provider_message_id=None,
+        deferred_until=None, tried="[]", log="", ended_at=None, timer=None, process_ms=0,
+    ),
+    "save_verification": {"channel": 7, "digest": "d", "wrong": 0, "expires_at": 5},
+    "update_channel": _CHANNEL | {"id": 7},
+    "update_plan": {"name": "p", "critical": False, "now": 5, "id": 7},
+    "update_profile": _PROFILE | {"id": 7},
+    "update_route": _ROUTE | {"id": 7},
+}  # fmt: skip
+READS = {"count_ended", "list_channels", "list_routes", "list_unreachable"}
