@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from ulak import Ulak
 from ulak.cli.process import find_ulak
-from ulak.cli.story import COMPANY_CHANGED, LEAK, MOVE, ON_CALL, Story
+from ulak.cli.story import COMPANY_CHANGED, LEAK, MOVE, ON_CALL, TOWN, Story
+from ulak.console.outline import read_outline
 from ulak.settings import load
 
 LIMIT_SECONDS = 60
@@ -71,3 +73,17 @@ def test_only_warnings_are_logged_below_the_greeting_unless_more_is_asked_for(fo
     assert find_ulak(None, None, None, demo=True).settings.log.level == "warning"
     assert find_ulak(None, None, ["log.level=info"], demo=True).settings.log.level == "info"
     assert load().settings.log.level == "info"
+
+
+def test_the_town_has_a_map_of_its_own_unless_another_is_named(folder):
+    story = Story(opened(folder))
+    story.declare()
+    outline = read_outline(Path(opened(folder).settings.console.outline))
+    assert outline.name == "Masalköy (simulated)"
+    assert {line.look for line in outline.lines} == {"water", "park", "road", "main"}
+    inside = [
+        abs(lat - TOWN[0]) < 0.006 and abs(lon - TOWN[1]) < 0.008 for line in outline.lines for lat, lon in line.points
+    ]
+    assert sum(inside) > 100  # where its people live
+    named = find_ulak(None, None, ["console.outline=coast.geojson"], demo=True).settings.console.outline
+    assert named == "coast.geojson"

@@ -36,7 +36,16 @@ def written(folder, document):
     ids=lambda one: one["type"],
 )
 def test_lines_and_areas_are_read(tmp_path, document):
-    assert read_outline(written(tmp_path, document)) == (tuple((lat, lon) for lon, lat in COAST),)
+    assert read_outline(written(tmp_path, document)) == ("", ((tuple((lat, lon) for lon, lat in COAST), "outline"),))
+
+
+def test_a_feature_says_how_it_looks_and_an_unknown_look_is_a_plain_outline(tmp_path):
+    features = [
+        {"type": "Feature", "properties": {"look": look}, "geometry": geometry("LineString", COAST)}
+        for look in ("water", "main", "<b>", None)
+    ]
+    found = read_outline(written(tmp_path, {"type": "FeatureCollection", "name": "Masalköy", "features": features}))
+    assert (found.name, [line.look for line in found.lines]) == ("Masalköy", ["water", "main", "outline", "outline"])
 
 
 @pytest.mark.parametrize(

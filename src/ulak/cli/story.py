@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Awaitable, Callable
 from itertools import chain, repeat
@@ -11,8 +12,9 @@ from pathlib import Path
 from ulak.actions.model import RecipientProfile
 from ulak.app import Ulak
 from ulak.cli.story_provider import DARK_SECONDS, LIT_SECONDS, DarkProvider
+from ulak.cli.story_town import town_map
 from ulak.compute import Task, TaskType
-from ulak.errors import Error
+from ulak.errors import Error, Misconfigured
 from ulak.log import get_logger
 from ulak.settings import Settings
 from ulak.settings.changes import ListSource, Rule
@@ -23,7 +25,7 @@ log = get_logger("ulak.demo")
 FEED, COMPANIES = "companies", 300
 HELPERS = ("Ahmet", "Berat", "Ceren", "Deniz", "Elif", "Ferit", "Gizem", "Hakan", "Irmak", "Jale")
 SILENT = frozenset({"Ferit", "Jale"})
-TOWN = (40.9900, 29.0290)
+TOWN, TOWN_MAP = (40.9900, 29.0290), "town.geojson"
 NEEDS = ("groceries", "pharmacy", "a walk", "a lift", "a broken lamp")
 LEAK, MOVE = "Water leak (simulated)", "A company changed (simulated)"
 ON_CALL = "On call (simulated)"
@@ -40,7 +42,7 @@ def main(params, context):
 
 
 def with_story(settings: Settings) -> Settings:
-    """A company list, a folder of scripts, and a loopback that webhooks may reach; all below the changes folder."""
+    """A company list, scripts, a map and a loopback that webhooks may reach; the files lie below the changes folder."""
     folder = Path(settings.changes.folder).absolute() / "demo"
     source = ListSource(
         name=FEED,
@@ -54,8 +56,10 @@ def with_story(settings: Settings) -> Settings:
         update={"registry": (*settings.changes.registry, source), "rule": (*settings.changes.rule, rule)}
     )
     webhook = settings.channels.webhook.model_copy(update={"allow": [*settings.channels.webhook.allow, "127.0.0.0/8"]})
+    outline = settings.console.outline or str(folder / TOWN_MAP)
     return settings.model_copy(
         update={
+            "console": settings.console.model_copy(update={"outline": outline}),
             "changes": changes,
             "compute": settings.compute.model_copy(update={"script_root": str(folder)}),
             "channels": settings.channels.model_copy(update={"webhook": webhook}),
@@ -78,7 +82,8 @@ class Story:
         self._published = 0
 
     def declare(self) -> None:
-        """Before the Ulak is opened: a change of the list starts a plan."""
+        """Before the Ulak is opened: a change of the list starts a plan, and the console reads the map."""
+        self._write_map()
         self._ulak.handles(COMPANY_CHANGED)(self._start_plan)
 
     async def run(self) -> None:
@@ -142,6 +147,13 @@ class Story:
     def _write_script(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         (self._folder / "primes.py").write_text(SCRIPT, encoding="utf-8")
+
+    def _write_map(self) -> None:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            (self._folder / TOWN_MAP).write_text(json.dumps(town_map(*TOWN), ensure_ascii=False), encoding="utf-8")
+        except OSError as error:
+            raise Misconfigured(f"changes.folder: {self._folder} can't be written ({error.strerror})") from None
 
     async def _make_on_call(self) -> int:
         directory = self._ulak.actions.directory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from typing import Any, Literal
 from markupsafe import Markup
 
 from ulak.access.caller import Caller
-from ulak.console.outline import Line
+from ulak.console.outline import NO_OUTLINE, Outline
 from ulak.console.words import Say
 
 Form = Literal[
@@ -31,7 +31,7 @@ class Found:
     zone: tzinfo
     say: Say
     caller: Caller
-    outline: Sequence[Line] = ()
+    outline: Outline = NO_OUTLINE
 
     def of(self, source: str | None) -> Any:
         return None if source is None else self.documents.get(source)
@@ -109,6 +109,7 @@ class Table:
     note: str = ""
     actions: tuple[Action, ...] = ()
     chips: tuple[str, tuple[str, ...]] | None = None  # a query's name, and its values as links
+    counts: Callable[[Found], Mapping[str, int]] | None = None  # of the chips, those that are known without a walk
     filters: tuple[tuple[str, str], ...] = ()  # a query's name and its label
     moments: tuple[str, ...] = ()  # filters that are a time; one without a zone is of the console's
     following: str | Callable[[Any, Found], Any] = (
@@ -120,6 +121,7 @@ class Table:
     sources: tuple[Source, ...] = ()  # asked before its own, which depends on them
     chosen: Action | None = None  # for those that a person selects; `{ids}` in its body is their list
     style: str = ""
+    chart: Callable[[list[Any], Found], Any] | None = None  # bars above the list, of its items
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
@@ -18,7 +18,7 @@ from ulak.console import cells
 from ulak.console import format as forms
 from ulak.console.ask import Reply, ask
 from ulak.console.menu import OVERVIEW, STATUS, waiting
-from ulak.console.outline import Line
+from ulak.console.outline import NO_OUTLINE, Outline
 from ulak.console.page import Action, ConsolePage, Drawing, FactList, Found, Part, Source, Table, field_of
 from ulak.console.words import Say
 from ulak.errors import NotFound
@@ -44,7 +44,7 @@ class Glance:
 
 class PageRenderer:
     def __init__(
-        self, api: FastAPI, pages: Mapping[str, ConsolePage], zone: tzinfo, outline: Sequence[Line] = ()
+        self, api: FastAPI, pages: Mapping[str, ConsolePage], zone: tzinfo, outline: Outline = NO_OUTLINE
     ) -> None:
         self._api = api
         self._pages = pages
@@ -161,21 +161,26 @@ class PageRenderer:
             ],
             "older": look.here(**{part.after: str(following)}) if following is not None else None,
             "command": part.empty.command(found) if callable(part.empty.command) else part.empty.command,
-            "chips": self._chips(part, look),
+            "chips": self._chips(part, found, look),
+            "chart": part.chart(items, found) if part.chart else None,
             "filtered": any(look.query.get(name) for name in _query_names(part)),
             "bulk": [_for_all(one, part, look) for one in self._buttons(part.bulk, {}, found)] if items else [],
             "chosen": None if part.chosen is None else cells.button(part.chosen, {}, found),
         }
 
-    def _chips(self, part: Table, look: Glance) -> list[tuple[str, str, bool]]:
+    def _chips(self, part: Table, found: Found, look: Glance) -> list[tuple[str, int | None, str, bool]]:
+        """Links, with the number that each would show; beside another filter nobody knows it."""
         if part.chips is None:
             return []
         name, values = part.chips
         now = look.query.get(name, "")
+        narrowed = any(look.query.get(other) for other, _ in part.filters)
+        counts = part.counts(found) if part.counts and not narrowed else {}
         rest = {key: value for key, value in look.query.items() if key not in (name, part.after)}
         return [
             (
                 look.say(value.lower().replace("_", " ") if value else "All"),
+                counts.get(value),
                 f"?{urlencode({**rest, name: value})}",
                 now == value,
             )

@@ -9,11 +9,12 @@ from itertools import groupby
 from typing import Any
 
 from ulak.console.labels import place_labels
-from ulak.console.outline import Line
+from ulak.console.outline import NO_OUTLINE, MapLine, Outline
 
 WIDE, TALL, MARGIN = 800, 520, 50
 METERS_PER_DEGREE = 111_320
 MIN_METERS = 1200
+LAYERS = ("park", "water", "casing", "road", "main", "outline")
 OPEN = ("SEARCHING", "OFFERED", "ASSIGNED")
 
 
@@ -46,7 +47,7 @@ def draw_town(
     tasks: Sequence[Mapping[str, Any]],
     helpers: Sequence[Mapping[str, Any]],
     chosen: Mapping[str, Any] | None,
-    outline: Sequence[Line] = (),
+    outline: Outline = NO_OUTLINE,
 ) -> dict[str, Any] | None:
     """None without anybody whose place is known."""
     known = [one for one in helpers if one.get("latitude") is not None]
@@ -69,7 +70,8 @@ def draw_town(
         "reach": None if chosen is None else _reach(chosen, plane),
         "scale": round(500 * plane.per_meter, 1),
         "side": _side(next((one["x"] for one in squares if one["chosen"]), WIDE / 2)),
-        "outline": [path for line in outline if (path := _path(line, plane))],
+        "name": outline.name,
+        "outline": _drawn(outline, plane),
     }
 
 
@@ -78,9 +80,16 @@ def _side(x: float) -> str:
     return "start" if x < WIDE / 3 else "end" if x > WIDE * 2 / 3 else "center"
 
 
-def _path(line: Line, plane: Projection) -> str:
+def _drawn(outline: Outline, plane: Projection) -> list[tuple[str, str]]:
+    """Areas below streets, and wide streets with an edge; a class and a path each."""
+    paths = [(line.look, path) for line in outline.lines if (path := _path(line, plane))]
+    edges = [("casing", path) for look, path in paths if look == "main"]
+    return sorted((*edges, *paths), key=lambda one: LAYERS.index(one[0]))
+
+
+def _path(line: MapLine, plane: Projection) -> str:
     """Points that fall on one another are one; a line that lies outside the picture is left out."""
-    places = [place for place, _ in groupby(plane.place(*point) for point in line)]
+    places = [place for place, _ in groupby(plane.place(*point) for point in line.points)]
     across, down = [x for x, _ in places], [y for _, y in places]
     if len(places) < 2 or max(across) < 0 or min(across) > WIDE or max(down) < 0 or min(down) > TALL:
         return ""

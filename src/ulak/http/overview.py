@@ -170,7 +170,11 @@ class Overview:
         def count(point: OverviewPoint) -> int:
             return point.done_of.get(name, 0)
 
-        return {"perSecond": self._rate(count), "spark": _rates(self._points, count)}
+        return {
+            "perSecond": self._rate(count),
+            "spark": _rates(self._points, count),
+            "kinds": _kinds(self._ulak.sample, name),
+        }
 
     def _pools(self, sample: Sample) -> list[dict[str, Any]]:
         """Bounds on active jobs that have work in them, the fullest first."""
@@ -221,4 +225,13 @@ def _rooms(sample: Sample) -> dict[str, dict[str, int]]:
             room[word] += number
         elif word == "redriven":
             room["dead"] -= number
+    return found
+
+
+def _kinds(sample: Sample, room: str) -> dict[str, dict[str, int]]:
+    """Unfinished jobs of a room by kind and state, and since or until when the first of a kind waits."""
+    found: dict[str, dict[str, int]] = {}
+    for (kind, state), number in sample.live.items():
+        if kind.partition(".")[0] == room:
+            found.setdefault(kind, {"oldestAt": sample.oldest_at[kind]})[state] = number
     return found

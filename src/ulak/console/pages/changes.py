@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from ulak.console.bars import draw_syncs, numbers_of
 from ulak.console.diff import marked
 from ulak.console.feed import FEED_PAGE, SIGNS, stamp
 from ulak.console.menu import STATUS, held_snapshots
@@ -60,11 +61,8 @@ def _syncs(document: Any, found: Found) -> list[dict[str, Any]]:
 
 
 def _numbers(sync: dict[str, Any], found: Found) -> str:
-    feeds = (sync.get("feeds") or {}).values()
-    totals = {name: sum(feed.get(name, 0) for feed in feeds) for name in ("added", "modified", "removed", "withheld")}
-    return ", ".join(f"{found.say.number(n)} {found.say(name)}" for name, n in totals.items() if n) or found.say(
-        "nothing"
-    )
+    totals = numbers_of(sync).items()
+    return ", ".join(f"{found.say.number(n)} {found.say(name)}" for name, n in totals if n) or found.say("nothing")
 
 
 def _published(sync: dict[str, Any], _: Found) -> datetime | None:
@@ -226,6 +224,7 @@ PAGES = (
                 Empty("No sync yet.", lambda found: f"ulak changes sync {_chosen_registry(found)}"),
                 items=_syncs,
                 key="syncId",
+                chart=draw_syncs,
             ),
             Table(
                 "Feeds",
@@ -270,7 +269,15 @@ PAGES = (
                 items=_feeds,
                 key="name",
             ),
-            Table("Syncs of this list", SYNCS, SYNC_COLUMNS, Empty("No sync yet."), items=_syncs, key="syncId"),
+            Table(
+                "Syncs of this list",
+                SYNCS,
+                SYNC_COLUMNS,
+                Empty("No sync yet."),
+                items=_syncs,
+                key="syncId",
+                chart=draw_syncs,
+            ),
         ),
         source=SYNC,
         heading=lambda found: found.say("Snapshot of {name}", name=found.given["registry"]),

@@ -7,6 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from ulak.console.format import instant, left
+from ulak.console.menu import OVERVIEW
 from ulak.console.page import Action, Column, ConsolePage, DialogField, Drawing, Empty, Found, Table
 from ulak.console.timeline import draw_offers
 from ulak.console.town import OPEN, asked_of, draw_town
@@ -116,6 +117,12 @@ def _fairness(found: Found) -> dict[str, Any] | None:
     return {"figures": figures, "helped": helped, "top": max([1, *helped])}
 
 
+def _counts(found: Found) -> dict[str, int]:
+    """Of tasks with an open offer: each has one timer, and those are counted. Of the others nobody keeps a number."""
+    room = (found.of(OVERVIEW) or {"rooms": {}})["rooms"].get("dispatch")
+    return {} if room is None else {"OFFERED": room["kinds"].get("dispatch.expire", {}).get("deferred", 0)}
+
+
 def _time_left(task: dict[str, Any], found: Found) -> Any:
     line = deadline(task, found)
     if line is None:
@@ -190,6 +197,7 @@ PAGES = (
                 ),
                 Empty("No task yet.", "ulak dispatch open pharmacy --latitude 40.99 --longitude 29.03"),
                 chips=("status", ("OFFERED", "SEARCHING", "ASSIGNED", "COMPLETED", "TIMED_OUT", "CANCELLED")),
+                counts=_counts,
                 actions=(CANCEL,),
             ),
             Table(

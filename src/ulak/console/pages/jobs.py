@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 
 from ulak.console.format import instant
+from ulak.console.menu import OVERVIEW
 from ulak.console.page import Action, Column, ConsolePage, DialogField, Drawing, Empty, FactList, Found, Table
 from ulak.console.timeline import draw_timeline, took
 
 LIVE = ("ready", "running", "deferred", "behind", "suspect")
 STATUSES = (*LIVE, "done", "dead", "cancelled", "expired")
-JOB = "/api/jobs/{id}"
+MAX_CAUSES = 50
+JOB, CAUSES = "/api/jobs/{id}", f"/api/dead/causes?limit={MAX_CAUSES}"
 
 CANCEL = Action(
     "Cancel job",
@@ -57,6 +60,13 @@ DROP = Action(
 MAKES_ONE = "ulak notify send WEBHOOK http://10.0.0.1/ Merhaba"  # the guard lets nobody there
 RATE = DialogField("ratePerSecond", "How many a second; empty sends all at once", "", "number")
 
+
+def _counts(found: Found) -> dict[str, int]:
+    """Unfinished ones and dead letters; of the others a list shows only what is kept."""
+    overview = found.of(OVERVIEW) or {"states": {}, "totals": {}}
+    return {name: n for name, n in {**overview["states"], "dead": overview["totals"].get("dead", 0)}.items() if n}
+
+
 JOBS = Table(
     "Jobs",
     "/api/jobs?limit=50",
@@ -72,6 +82,7 @@ JOBS = Table(
     Empty("No job fits.", "ulak notify send IN_APP ayse Merhaba"),
     items="jobs",
     chips=("status", STATUSES),
+    counts=_counts,
     filters=(
         ("kind", "Kind"),
         ("key", "Key"),
@@ -86,7 +97,7 @@ JOBS = Table(
 
 
 def _jobs_verdict(found: Found) -> str:
-    overview, say = found.of("/api/overview"), found.say
+    overview, say = found.of(OVERVIEW), found.say
     if overview is None:
         return ""
     states = {name: n for name, n in overview["states"].items() if n}
@@ -156,8 +167,18 @@ def _cause(one: dict[str, Any], found: Found) -> Markup:
     )
 
 
+def _class_counts(found: Found) -> dict[str, int]:
+    """By the list of causes, as long as it has them all."""
+    causes = found.items(CAUSES)
+    counts: Counter[str] = Counter()
+    for one in causes if len(causes) < MAX_CAUSES else ():
+        counts[one["errorClass"]] += one["number"]
+        counts[""] += one["number"]
+    return counts
+
+
 def _dead_verdict(found: Found) -> str:
-    causes = found.items("/api/dead/causes")
+    causes = found.items(CAUSES)
     number = sum(one["number"] for one in causes)
     if not number:
         return found.say("No dead letter: everything that was accepted ended well, or still tries.")
@@ -239,7 +260,7 @@ PAGES = (
             ),
             Table(
                 "By cause",
-                "/api/dead/causes",
+                CAUSES,
                 (
                     Column("Cause", _cause),
                     Column("Kind", "kind", "code"),
@@ -264,6 +285,7 @@ PAGES = (
                 Empty("No dead letter.", MAKES_ONE),
                 items="dead",
                 chips=("errorClass", ("permanent", "transient", "uncertain")),
+                counts=_class_counts,
                 filters=(("kind", "Kind"), ("code", "Code"), ("contains", "Cause contains")),
                 following="after",
                 actions=(DROP,),

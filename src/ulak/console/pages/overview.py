@@ -9,6 +9,7 @@ from markupsafe import Markup
 from ulak.console.charts import flow, spark
 from ulak.console.format import instant
 from ulak.console.menu import OVERVIEW, STATUS, held_snapshots
+from ulak.console.now import now_of
 from ulak.console.page import ConsolePage, Drawing, Found
 from ulak.console.promises import SLO, promises
 from ulak.console.timeline import took
@@ -121,7 +122,8 @@ def _menu_order(room: tuple[str, Any]) -> tuple[int, str]:
 def _rooms(found: Found) -> list[dict[str, Any]]:
     rooms = (found.of(OVERVIEW) or {}).get("rooms", {})
     return [
-        {"name": name, **room, "path": spark(room["spark"])} for name, room in sorted(rooms.items(), key=_menu_order)
+        {"name": name, **room, "now": now_of(name, room, found), "path": spark(room["spark"])}
+        for name, room in sorted(rooms.items(), key=_menu_order)
     ]
 
 
