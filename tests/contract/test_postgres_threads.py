@@ -14,10 +14,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.contract.bench import Ears
+from tests.contract.bench import Ears, sql
 from tests.contract.conftest import make_store
 from ulak.errors import Unavailable
+from ulak.spine.store import Tx
 from ulak.stores.postgres import relay as postgres_relay
+from ulak.stores.postgres.tx import PostgresTx
 
 pytestmark = pytest.mark.postgres
 
@@ -140,3 +142,17 @@ _OLD_TOKENS = """
 INSERT INTO event_outbox (token, owner, node, at, count, body, words, kinds, numbers, credit_pools, credits)
 SELECT n, 1, 0, %s, 0, '', '{accepted}', '{old}', '{1}', '{}', '{}' FROM generate_series(1, %s) AS n
 """
+
+
+async def test_a_readers_statements_stay_prepared(opened, database):
+    """The driver forgets them after a rollback, and would ask the server to forget all before the next read."""
+
+    def prepared(tx: Tx) -> set[tuple[int, str]]:
+        assert isinstance(tx, PostgresTx)
+        tx.row(sql.read_job, id=1)
+        asked = "SELECT pg_backend_pid(), name FROM pg_prepared_statements WHERE statement LIKE '%FROM job WHERE id%'"
+        return set(tx._cursor.execute(asked, prepare=False).fetchall())
+
+    async with opened(database) as bench:
+        seen = set().union(*[await bench.store.read(prepared) for _ in range(6)])
+    assert len(seen) == len({backend for backend, _ in seen}) > 0

@@ -90,4 +90,4 @@ class Reader:
             return work(tx)
         finally:
             if not cursor.connection.broken:
-                cursor.execute("ROLLBACK")
+                cursor.execute("COMMIT")  # after a rollback the driver has the server forget what is prepared
