@@ -6,9 +6,10 @@ import math
 
 import h3.api.basic_int as h3
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from ulak.dispatch.nearby import geo
 from ulak.dispatch.nearby.geo import (
     EARTH_RADIUS_METERS,
     MAX_RANGES,
@@ -62,6 +63,24 @@ def test_every_point_within_a_circle_is_within_its_ranges(centre, radius, part, 
     assert len(ranges) <= MAX_RANGES
     if squared_chord(here.vector, there.vector) <= chord_of(radius):
         assert any(low <= there.cell <= high for low, high in ranges)
+
+
+@settings(max_examples=300)
+@given(places, st.sampled_from([250.0, 1000.0, 2500.0]))
+def test_the_rows_of_a_disk_have_every_cell_that_a_look_at_each_finds(centre, radius):
+    here = point_at(*centre)
+    disk = geo._disk(here.cell, 9)
+    assume(len(disk) == 271)  # no pentagon in it
+    found = geo._rows_within(here, radius, disk, 9)
+    assert set(geo._within(here, radius, disk)) <= set(found)
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("centre", [(41.0, 29.0), (52.5, 13.4), (-33.9, 151.2)], ids=["Istanbul", "Berlin", "Sydney"])
+def test_in_a_town_the_rows_have_hardly_any_cell_more(centre):
+    here = point_at(*centre)
+    disk = geo._disk(here.cell, 5)
+    assert len(geo._rows_within(here, 1225.0, disk, 5)) <= len(geo._within(here, 1225.0, disk)) + 3
 
 
 @given(places, places)

@@ -36,7 +36,7 @@ from ulak.spine.job import JobEvent, NewJob, Priority
 from ulak.spine.store import Tx
 
 # So many of a list are loaded beside those that the task asks and those that other commands of the batch bring.
-LOOK_AHEAD = 4
+LOOK_AHEAD = 2
 # A task that has to go on waits so long for the caller who brought it there; then a job takes it up.
 RESCUE_SECONDS = 2.0
 

@@ -29,7 +29,6 @@ _OWN_REACH = 1.12
 _STEP = 1.42  # edges that a ring of cells adds at least; 1.5 where nothing is distorted
 _HEXAGON = 2 / (3 * math.sqrt(3))  # an edge squared, of an area
 MAX_STEPS = 14
-MAX_CENTRES = 30_000  # cells whose centres are remembered: a large town's
 _DIGIT_BITS = 3
 _RESOLUTION_SHIFT = 52
 _RESOLUTION_MASK = 0xF << _RESOLUTION_SHIFT
@@ -119,9 +118,8 @@ def _covering(centre: Point, radius_meters: float, resolution: int) -> list[int]
         return None
     disk = _disk(middle, steps)
     if len(disk) < 3 * steps * (steps + 1) + 1:  # a pentagon is near: twelve places, where neighbours differ in size
-        reach += beyond
-        disk = _disk(middle, 2 * steps)
-    return _within(centre, reach, disk)
+        return _within(centre, reach + beyond, _disk(middle, 2 * steps))
+    return _rows_within(centre, reach, disk, steps)
 
 
 def _disk(middle: int, steps: int) -> list[int]:
@@ -137,20 +135,89 @@ def _edge(cell: int) -> float:
 
 
 def _within(centre: Point, reach: float, cells: Sequence[int]) -> list[int]:
-    """Those with their centres within reach: the chord is short where the product with the centre is large."""
-    x, y, z = (one / _SCALE for one in centre.vector)
-    least = (x * x + y * y + z * z + 1 - chord_of(reach) / _SCALE**2) / 2
-    centres = map(_centre_of, cells)
-    return [cell for cell, (a, b, c) in zip(cells, centres, strict=True) if a * x + b * y + c * z >= least]
+    """Those with their centres within reach."""
+    limit, vector = chord_of(reach), centre.vector
+    return [cell for cell in cells if squared_chord(vector, vector_at(*h3.cell_to_latlng(cell))) <= limit]
 
 
-@lru_cache(maxsize=MAX_CENTRES)
-def _centre_of(cell: int) -> tuple[float, float, float]:
-    """Its unit vector, as floats: the interpreter multiplies them faster than whole numbers of this size."""
+def _rows_within(centre: Point, reach: float, disk: Sequence[int], steps: int) -> list[int]:
+    """The same for a whole disk, and some more: a circle cuts one piece out of each row, so only its ends are computed.
+    A look at every cell was a tenth of opening a task.
+
+    Cells are taken to lie on a lattice that two directions span. Its corners tell how far aside the true ones are, and
+    the circle grows by as much.
+    """
+    middle = _centre_of(disk[0])
+    corners = [_centre_of(disk[place]) for place in _corner_places(steps)]
+    across, up = (_scaled(_apart(corners[one], corners[one + 3]), 0.5 / steps) for one in (0, 1))
+    bends = [_apart(_sum(corners[one], corners[one + 3]), _scaled(middle, 2)) for one in (0, 1, 2)]
+    bends.append(_apart(_apart(corners[2], corners[5]), _scaled(_apart(up, across), 2 * steps)))
+    slack = math.sqrt(max(_product(one, one) - _product(one, middle) ** 2 for one in bends))
+    limit = (math.sqrt(chord_of(reach)) / _SCALE + slack) ** 2
+    x, y, z = centre.vector
+    aside = _apart(middle, (x / _SCALE, y / _SCALE, z / _SCALE))
+    # The squared chord to a cell of row a at b is a sum of such products; it is the limit at both ends of the row.
+    square, far, own = _product(up, up), _product(across, across), _product(aside, aside) - limit
+    slant, along, over = _product(across, up), 2 * _product(aside, across), _product(aside, up)
+    found: list[int] = []
+    for a, (first, places) in enumerate(_rows_of(steps), -steps):
+        half = over + a * slant
+        inside = half * half - square * (own + a * (along + a * far))
+        if inside >= 0:
+            root = math.sqrt(inside)
+            low, high = math.ceil((-half - root) / square) - first, math.floor((root - half) / square) - first
+            found += map(disk.__getitem__, places[max(low, 0) : max(high + 1, 0)])
+    return found
+
+
+def _corner_places(steps: int) -> range:
+    """Where the six corners of a disk stand in its list: ring by ring, each beginning behind its last corner."""
+    first = 3 * steps * (steps - 1)
+    return range(first + steps, first + 7 * steps, steps)
+
+
+@lru_cache
+def _rows_of(steps: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Per row of a disk: where it begins, and the places in the list of its cells."""
+    ways = ((1, 0), (0, 1), (-1, 1), (-1, 0), (0, -1), (1, -1))
+    places = {(0, 0): 0}
+    for ring in range(1, steps + 1):
+        corners, first = _corner_places(ring), 3 * ring * (ring - 1) + 1
+        for side, ((a, b), (c, d)) in enumerate(pairwise((*ways, ways[0]))):
+            for step in range(ring):
+                place = first + (corners[side] - first + step) % (6 * ring)
+                places[a * (ring - step) + c * step, b * (ring - step) + d * step] = place
+    rows = []
+    for a in range(-steps, steps + 1):
+        first, last = max(-steps, -steps - a), min(steps, steps - a)
+        rows.append((first, tuple(places[a, b] for b in range(first, last + 1))))
+    return rows
+
+
+Direction = tuple[float, float, float]
+
+
+def _centre_of(cell: int) -> Direction:
     latitude, longitude = h3.cell_to_latlng(cell)
     phi, theta = math.radians(latitude), math.radians(longitude)
     flat = cos(phi)
     return flat * cos(theta), flat * sin(theta), sin(phi)
+
+
+def _product(one: Direction, other: Direction) -> float:
+    return one[0] * other[0] + one[1] * other[1] + one[2] * other[2]
+
+
+def _apart(one: Direction, other: Direction) -> Direction:
+    return one[0] - other[0], one[1] - other[1], one[2] - other[2]
+
+
+def _sum(one: Direction, other: Direction) -> Direction:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+def _scaled(one: Direction, by: float) -> Direction:
+    return one[0] * by, one[1] * by, one[2] * by
 
 
 def _merge(cells: Iterable[int], resolution: int) -> list[Range]:
