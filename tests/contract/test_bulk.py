@@ -15,7 +15,6 @@ from ulak.spine.loops.bulk import (
     FIRST_ROWS,
     MAX_ROWS,
     RUN_BULK,
-    SLICE_SECONDS,
     SliceSize,
     analyze_tables,
     write_in_slices,
@@ -24,6 +23,7 @@ from ulak.spine.query import Query
 from ulak.spine.store import Tx
 from ulak.spine.units.enqueue import enqueue_owed
 
+SLICE_SECONDS = 0.005
 MAKE = "CREATE TABLE IF NOT EXISTS stock (id bigint PRIMARY KEY, batch bigint)"
 COUNT = Query("count", "SELECT count(*) FROM stock", "SELECT count(*) FROM stock", ())
 ADD = Query(
@@ -135,7 +135,7 @@ async def test_tables_are_analyzed_after_a_load(stock: Bench):
 
 
 def sizes(seconds_per_row: float) -> Iterator[int]:
-    size = SliceSize()
+    size = SliceSize(SLICE_SECONDS)
     for _ in range(20):
         yield size.rows
         size.adapt(size.rows, size.rows * seconds_per_row)
@@ -147,13 +147,13 @@ def test_slices_adapt_to_their_time(seconds_per_row: float, rows: int):
 
 
 def test_slices_of_cheap_rows_do_not_shrink_below_what_is_asked_for():
-    size = SliceSize(200)
+    size = SliceSize(SLICE_SECONDS, 200)
     assert size.rows == 200
     size.adapt(200, 10.0)
     assert size.rows == 200
 
 
 def test_a_short_last_slice_tells_nothing():
-    size = SliceSize()
+    size = SliceSize(SLICE_SECONDS)
     size.adapt(1, 10.0)
     assert size.rows == FIRST_ROWS

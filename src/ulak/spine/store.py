@@ -258,6 +258,7 @@ class Store(Protocol):
     capacity: Capacity
     owner: int
     multi_process: bool
+    slice_seconds: float  # of the writer's time, for one slice of a bulk load: jobs wait for it
 
     async def open(self, listener: CommitListener) -> None: ...
 

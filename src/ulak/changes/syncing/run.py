@@ -33,7 +33,7 @@ from ulak.spine.loops.bulk import analyze_tables, write_in_slices
 from ulak.spine.room import Host
 
 MAX_SAMPLE = 100
-MIN_ROWS = 200  # a slice of them takes some 3 ms; on a busy machine the slices else shrank to a few rows each
+MIN_ROWS = 100  # a slice of them takes about a millisecond; on a busy machine the slices else shrank to a few rows each
 
 
 class SyncRun:
@@ -185,7 +185,7 @@ class SyncRun:
         return changes
 
     async def _append(self, feed: Feed, delta: FeedDelta, *, withheld: bool) -> None:
-        """In slices of a few milliseconds each, so that jobs beside them hardly wait."""
+        """In short slices, so that jobs beside them hardly wait."""
         wanted = (row for row in delta.deltas() if not (withheld and row.change == REMOVED))
         unit = partial(lease.append, held=self._lease, feed=feed.name, sync=self._order.sync)
         await write_in_slices(self._host.store, unit, enumerate(wanted, feed.head_pos + 1), least=MIN_ROWS)

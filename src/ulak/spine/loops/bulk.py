@@ -13,8 +13,6 @@ from ulak.spine.units.analyze import analyze
 T = TypeVar("T")
 R = TypeVar("R")
 
-# A slice may take so long of the writer's time: 100 rows were as fast as 1,000, and jobs' p99 18 instead of 153 ms.
-SLICE_SECONDS = 0.005
 FIRST_ROWS = 50
 MAX_ROWS = 5_000
 
@@ -24,7 +22,7 @@ RUN_BULK: Verb[Callable[[Tx], Any], Any] = Verb(WriterQueue.BULK, lambda tx, uni
 class SliceSize:
     """How many rows the next slice has: what fits into its time, by how long the last one took."""
 
-    def __init__(self, least: int = 1, seconds: float = SLICE_SECONDS) -> None:
+    def __init__(self, seconds: float, least: int = 1) -> None:
         self._least = least
         self._seconds = seconds
         self.rows = max(FIRST_ROWS, least)
@@ -41,14 +39,14 @@ async def slices_written(
     rows: Iterable[T],
     *,
     least: int = 1,
-    seconds: float = SLICE_SECONDS,
+    seconds: float | None = None,
 ) -> AsyncIterator[tuple[Sequence[T], R]]:
     """Run `unit(tx, slice)` over all rows, each slice in a commit of its own: yields it with what the unit returned.
 
     `least` is for rows that are known to be cheap: on a busy machine every slice is late, and small ones only make more
-    commits. `seconds` is how long a slice may take, without its commit.
+    commits. `seconds` is how long a slice may take, without its commit; else the store says so.
     """
-    source, size = iter(rows), SliceSize(least, seconds)
+    source, size = iter(rows), SliceSize(store.slice_seconds if seconds is None else seconds, least)
     while part := tuple(islice(source, size.rows)):
         answer, took = await store.submit(RUN_BULK, _timed(unit, part))
         size.adapt(len(part), took)

@@ -51,6 +51,7 @@ OWNER_SECONDS = 5.0
 
 class PostgresStore:
     multi_process = True
+    slice_seconds = 0.005  # a load has a connection of its own
 
     def __init__(
         self,
