@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.api.serving import serving
-from ulak.http.routes.events import PACE_SECONDS, _chunks
+from ulak.http.routes.events import PACE_SECONDS, _as_event, _as_events, _chunks
 from ulak.spine.event import BLOCKS_PER_READ, EventRecord, read_on
 from ulak.spine.loops.tail import TailPage
 
@@ -59,3 +59,18 @@ async def test_a_page_says_whether_more_may_be_left():
         for _ in range(BLOCKS_PER_READ):
             await served.enqueue("mail", {})
         assert (await read(read_on, 0, 1000))[2]
+
+
+def test_events_that_agree_are_written_as_each_alone_would_be():
+    first, second = (datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC) for second in (1, 2))
+    data = {"note": "100 %d", "secret": "x"}
+    rows = [
+        *((first, "accepted", job, "mail", None) for job in (7, 8, 0, 0, 9)),
+        *((second, "accepted", job, "mail", None) for job in (7, 8)),
+        *((second, "50 %s", job, "ş%d", data) for job in (1, 2, 3)),
+        *((second, "done", job, "mail", 4) for job in (1, 2)),
+        (second, "done", 3, "mail", ["+905551112233", 5]),
+    ]
+    events = [EventRecord(seq, *row) for seq, row in enumerate(rows, 1)]
+    assert _as_events(events) == b"".join(map(_as_event, events))
+    assert _as_events([]) == b""
