@@ -43,7 +43,8 @@ def make(length: int) -> Any:
 
 
 def ulak(stack: contextlib.ExitStack) -> Opened:
-    return stack.enter_context(Engine(cpu_workers=WORKERS)).submit, lambda future: future.result()
+    """At the niceness of the other pools: on a busy machine the default would yield to whatever else runs there."""
+    return stack.enter_context(Engine(cpu_workers=WORKERS, cpu_nice=0)).submit, lambda future: future.result()
 
 
 def executor(stack: contextlib.ExitStack) -> Opened:

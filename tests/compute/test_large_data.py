@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,10 @@ import pytest
 from tests.compute import jobs
 from tests.compute.conftest import eventually, is_alive
 from ulak.compute import Task, TaskType
-from ulak.compute.worker import parcel
+from ulak.compute.worker import lender, parcel
+from ulak.compute.worker.lender import Lender
 from ulak.compute.worker.parcel import SEGMENT_BYTES, Packer, Parcel, inline, unpack
+from ulak.compute.worker.shared_memory import Loan, Segment
 
 POOLED = 8
 LENGTH = 1_000_000  # of float64: 8 MB
@@ -154,6 +157,94 @@ def test_memory_is_used_again():
     assert len(inodes) == 1
 
 
+def inode_of(packed):
+    return os.fstat(packed.segment.descriptor).st_ino
+
+
+def test_a_result_that_was_given_back_lends_its_memory_to_the_next():
+    returned = deque()
+    packer = Packer(lender=Lender(returned))
+    first, second = packer.pack(np.full(LENGTH, 1.0)), packer.pack(np.full(LENGTH, 2.0))
+    assert inode_of(first) != inode_of(second)
+    place = inode_of(first)
+    returned.append(first.segment.ticket)
+    third = packer.pack(np.full(LENGTH - 1, 3.0))
+    assert inode_of(third) == place
+    assert (unpack(second)[0], unpack(third)[0], len(unpack(third))) == (2.0, 3.0, LENGTH - 1)
+
+
+def test_a_small_result_does_not_keep_a_large_segment():
+    returned = deque()
+    packer = Packer(lender=Lender(returned))
+    large = packer.pack(np.ones(LENGTH))
+    returned.append(large.segment.ticket)
+    assert inode_of(packer.pack(np.ones(LENGTH // 8))) != inode_of(large)
+
+
+@pytest.mark.parametrize("length", [16 * 1024, LENGTH, 4 * LENGTH], ids=["small", "8 MB", "32 MB"])
+def test_a_worker_keeps_a_bounded_amount_of_memory_for_results(length):
+    returned = deque()
+    packer = Packer(lender=Lender(returned))
+    before = len(shared_files(os.getpid()))
+    for _ in range(2):
+        kept = [packer.pack(np.empty(length)).segment.ticket for _ in range(lender.MAX_SEGMENTS + 20)]
+        held = len(shared_files(os.getpid())) - before
+        assert held == min(lender.MAX_SEGMENTS, lender.MAX_BYTES // (8 * length) if length <= 2 * LENGTH else 0)
+        returned.extend(ticket for ticket in kept if ticket)
+
+
+def test_results_of_other_sizes_take_the_place_of_those_that_came_back():
+    returned = deque()
+    packer = Packer(lender=Lender(returned))
+    for length in (LENGTH, LENGTH // 4, LENGTH // 16):
+        tickets = [packer.pack(np.empty(length)).segment.ticket for _ in range(8)]
+        assert all(tickets)
+        returned.extend(tickets)
+
+
+def test_a_result_that_could_not_be_written_is_not_waited_for(monkeypatch):
+    packer = Packer(lender=Lender(deque()))
+    with monkeypatch.context() as patch:
+        patch.setattr(Segment, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "no memory left")))
+        assert all(isinstance(packer.pack(np.ones(LENGTH)), bytes) for _ in range(lender.MAX_SEGMENTS))
+    assert packer.pack(np.ones(LENGTH)).segment.ticket
+
+
+def test_results_that_a_caller_keeps_stay_as_they_were(make_engine):
+    engine = make_engine()
+    kept = [engine.submit(np.full, LENGTH // 8, float(number)).result(30) for number in range(5)]
+    for number in range(50):
+        assert engine.submit(np.full, LENGTH // 8, -1.0 - number).result(30)[-1] == -1.0 - number
+    assert [(array[0], array[-1]) for array in kept] == [(number, number) for number in range(5)]
+
+
+def test_a_worker_writes_results_to_memory_that_came_back(make_engine):
+    engine = make_engine()
+    worker = engine.submit(jobs.pid).result(30)
+    for number in range(50):
+        assert engine.submit(np.full, LENGTH // 8, number).result(30)[0] == number
+    assert 1 <= len(shared_files(worker)) <= 4
+
+
+def test_memory_is_not_given_back_after_a_fork():
+    """The child has the same mapping, and would see what is written to it later."""
+    given_back: list[int] = []
+    before, lasting = Loan(1, given_back.append), Loan(2, given_back.append)
+    del before
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    later = Loan(3, given_back.append)
+    del lasting, later
+    assert given_back == [1, 3]
+
+
+def named_memory():
+    """Shared memory with a name, apart from that of servers that other tests start and end meanwhile."""
+    return {entry for entry in Path("/dev/shm").iterdir() if not entry.name.startswith(("PostgreSQL.", "plasma"))}
+
+
 @pytest.mark.slow
 def test_a_killed_parent_leaves_no_shared_memory(gate, tmp_path):
     program = (
@@ -161,11 +252,11 @@ def test_a_killed_parent_leaves_no_shared_memory(gate, tmp_path):
         "engine = Engine(cpu_workers=1)\n"
         f"engine.submit(jobs.hold, {gate.started!r}, {gate.path!r}, numpy.ones({LENGTH})).result()\n"
     )
-    before = set(Path("/dev/shm").iterdir())
+    before = named_memory()
     parent = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": "src:."})
     worker = gate.wait()
     assert shared_files(parent.pid)
     parent.kill()
     parent.wait()
     eventually(lambda: not is_alive(worker))
-    assert set(Path("/dev/shm").iterdir()) <= before
+    assert named_memory() <= before

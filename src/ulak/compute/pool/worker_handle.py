@@ -7,7 +7,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from ulak.compute import decide
@@ -18,6 +20,8 @@ from ulak.compute.worker.framing import MAX_DESCRIPTORS, Frames, pack
 from ulak.compute.worker.marks import Marks, page_file
 from ulak.compute.worker.parcel import from_wire, inline, to_wire
 from ulak.compute.worker.runner import Role
+
+Report = tuple[float, list[Any], list[int]]
 
 
 class WorkerHandle:
@@ -46,13 +50,14 @@ class WorkerHandle:
         self.fate: str | None = None  # why we killed it, when its task is to blame
         self._quota = quota or sys.maxsize  # of tasks, in its whole life
         self._unsent = bytearray()
+        self._returned: deque[int] = deque()  # tickets of results whose memory it may use again
         self._forkserver = forkserver
         self._order(token, forkserver)
 
     def _order(self, token: int, forkserver: ForkserverLink) -> None:
         self._pipe, far = socket.socketpair()
         self._descriptors, far_descriptors = socket.socketpair()
-        self._frames = Frames(self._descriptors, _adopt)
+        self._frames = Frames(self._descriptors, partial(_adopt, self._returned.append))
         for own in (self._pipe, self._descriptors):
             own.setblocking(False)
         self.descriptor = self._pipe.fileno()
@@ -107,22 +112,24 @@ class WorkerHandle:
 
     def write(self, messages: Sequence[tuple[Any, ...] | bytes]) -> bool:
         """Send without blocking; False when part of it must wait until the pipe is read."""
+        tickets = [self._returned.popleft() for _ in range(len(self._returned))]
         try:
-            return self._send(pack(messages))
+            return self._send(pack((tickets, messages)))
         except ValueError:  # marshal can't take a parcel, so this is tried first, and costs nothing without one
             pass
         for start in range(0, len(messages), MAX_DESCRIPTORS):
-            self._send(self._packed(messages[start : start + MAX_DESCRIPTORS]))
+            self._send(self._packed(tickets, messages[start : start + MAX_DESCRIPTORS]))
+            tickets = []
         return not self._unsent
 
-    def _packed(self, messages: Sequence[Any]) -> bytes:
+    def _packed(self, tickets: list[int], messages: Sequence[Any]) -> bytes:
         """A frame whose descriptors are on their way already."""
         wired, descriptors = to_wire(messages)
         try:
             socket.send_fds(self._descriptors, [b"d"], descriptors)
         except OSError:  # too many are unread: through the pipe, then
-            return pack([tuple(map(inline, message)) for message in messages])
-        return pack(wired, len(descriptors))
+            return pack((tickets, [tuple(map(inline, message)) for message in messages]))
+        return pack((tickets, wired), len(descriptors))
 
     def _send(self, frame: bytes) -> bool:
         if not self._unsent:
@@ -191,7 +198,7 @@ class WorkerHandle:
             self.marks.close()
 
 
-def _adopt(report: tuple[float, list[Any], list[int]], descriptors: list[int]) -> tuple[float, list[Any], list[int]]:
+def _adopt(give_back: Callable[[int], None], report: Report, descriptors: list[int]) -> Report:
     """A report whose outcomes came with shared memory."""
     busy, outcomes, returned = report
-    return busy, from_wire(outcomes, descriptors), returned
+    return busy, from_wire(outcomes, descriptors, give_back), returned

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
-from ulak.compute.worker.parcel import inline
+from ulak.compute.worker.parcel import Packer, inline
 from ulak.compute.worker.runner import Role, Runner
 
 Message = tuple[Any, ...]
@@ -15,7 +15,7 @@ Message = tuple[Any, ...]
 @cache
 def _runner(role: Role) -> Runner:
     """Kept for the life of the process, so that functions and scripts are looked up once."""
-    return Runner(role)
+    return Runner(role, Packer())
 
 
 def run_batch(fields: tuple[Any, ...], messages: list[Message]) -> list[Message]:

@@ -6,20 +6,19 @@ itself when that is large, are written once by the sender and mapped by the rece
 
 from __future__ import annotations
 
-import mmap
 import threading
 from collections.abc import Callable, Sequence
 from pickle import PickleBuffer, PicklingError, dumps, loads
 from typing import Any, NamedTuple
 
+from ulak.compute.worker.lender import Lender
 from ulak.compute.worker.protocol import PROTOCOL
-from ulak.compute.worker.shared_memory import Segment, SegmentPool
+from ulak.compute.worker.shared_memory import PAGE, Loan, Segment, SegmentPool
 
 MIN_SHARED_BYTES = 64 * 1024  # below, a pipe is as fast
 SEGMENT_BYTES = 16 * 1024 * 1024  # for many arguments on their way, which share a descriptor
 _POOLED = 8  # segments that stay for another use, at most: 128 MiB
 _ALIGNMENT = 64  # of a buffer in its segment: what vector instructions like
-_PAGE = mmap.ALLOCATIONGRANULARITY
 
 
 class Parcel(NamedTuple):
@@ -55,12 +54,13 @@ Packed = bytes | Parcel | Inline
 class Packer:
     """Pickles values. The parcels of one packer share segments; each is freed with the last of its parcels."""
 
-    def __init__(self, segment_bytes: int = 0, *, by_value: bool = False) -> None:
-        """0: each parcel has a segment of its own, for values that the receiver may keep for long.
+    def __init__(self, segment_bytes: int = 0, *, by_value: bool = False, lender: Lender | None = None) -> None:
+        """0: each parcel has a segment of its own, for values that the receiver may keep for long; from a lender, if
+        the receiver gives them back.
 
         By value: the classes and functions of the main module go whole, since the receiver can't import it.
         """
-        self._segment_bytes = segment_bytes
+        self._segment_bytes, self._lender = segment_bytes, lender
         self._pool = SegmentPool(_POOLED if segment_bytes else 0, segment_bytes)
         self.by_value = by_value
         self._lock = threading.Lock()
@@ -111,12 +111,23 @@ class Packer:
         sizes = tuple(piece.nbytes if isinstance(piece, memoryview) else len(piece) for piece in pieces)
         places = _places(sizes)
         segment, offset = self._allot(places[-1])
-        for piece, place in zip(pieces, places, strict=False):
-            segment.write(piece, offset + place)
+        try:
+            for piece, place in zip(pieces, places, strict=False):
+                segment.write(piece, offset + place)
+        except OSError:
+            self._forfeit(segment)
+            raise
         return Parcel(None if is_large else blob, segment, offset, sizes)
+
+    def _forfeit(self, segment: Segment) -> None:
+        if self._lender is not None:
+            with self._lock:
+                self._lender.forfeit(segment)
 
     def _allot(self, size: int) -> tuple[Segment, int]:
         with self._lock:
+            if self._lender is not None:
+                return self._lender.lend(size), 0
             segment = self._current
             if segment is not None and segment.clean == segment.users:
                 segment.size = segment.users = segment.clean = 0  # all that was in it is over
@@ -125,7 +136,7 @@ class Packer:
                 if size <= self._segment_bytes:  # a larger one is for this value alone
                     self._current = segment
             offset = segment.size
-            segment.size += -(-size // _PAGE) * _PAGE
+            segment.size += -(-size // PAGE) * PAGE
             segment.users += 1
             return segment, offset
 
@@ -172,19 +183,27 @@ def to_wire(messages: Tuples) -> tuple[list[tuple[Any, ...]], list[int]]:
         if type(part) is not Parcel:
             return part
         index = segments.setdefault(part.segment.descriptor, len(segments))
-        return ..., part.blob, index, part.offset, part.sizes
+        return ..., part.blob, index, part.offset, part.sizes, part.segment.ticket
 
     wired = [tuple(map(replaced, message)) for message in messages]
     return wired, list(segments)
 
 
-def from_wire(messages: Tuples, descriptors: Sequence[int]) -> list[tuple[Any, ...]]:
-    segments = [Segment(descriptor) for descriptor in descriptors]
+def from_wire(
+    messages: Tuples, descriptors: Sequence[int], give_back: Callable[[int], object] | None = None
+) -> list[tuple[Any, ...]]:
+    """The same messages at the other end. `give_back` gets the tickets of what was lent."""
+    segments: dict[int, Segment] = {}
+
+    def received(index: int, ticket: int) -> Segment:
+        loan = Loan(ticket, give_back) if ticket and give_back else None
+        return segments.setdefault(index, Segment(descriptors[index], loan=loan))
 
     def restored(part: Any) -> Any:
         if type(part) is not tuple or not part or part[0] is not ...:
             return part
-        _, blob, index, offset, sizes = part
-        return Parcel(blob, segments[index], offset, sizes)
+        _, blob, index, offset, sizes, ticket = part
+        segment = segments.get(index) or received(index, ticket)
+        return Parcel(blob, segment, offset, sizes)
 
     return [tuple(map(restored, message)) for message in messages]

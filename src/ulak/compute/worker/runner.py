@@ -27,12 +27,11 @@ class Role(NamedTuple):
 
 
 class Runner:
-    def __init__(self, role: Role) -> None:
-        self._role = role
+    def __init__(self, role: Role, packer: Packer) -> None:
+        self._role, self._packer = role, packer
         self._functions: dict[bytes, Callable[..., Any]] = {}
         self._scripts: Scripts | None = None
         self._making = threading.Lock()
-        self._packer = Packer()
 
     def prepare(self) -> tuple[Any, ...] | None:
         """Run the initializer, if there is one; returns what to send about it."""
@@ -100,9 +99,12 @@ class Runner:
         if self._scripts is None:
             with self._making:  # two threads may come first; each would put streams of its own in place
                 if self._scripts is None:
-                    role = self._role
-                    self._scripts = Scripts(role.name, role.script_root, role.capture_bytes, alone=role.threads == 0)
+                    self._scripts = self._new_scripts()
         return self._scripts
+
+    def _new_scripts(self) -> Scripts:
+        role = self._role
+        return Scripts(role.name, role.script_root, role.capture_bytes, self._packer, alone=role.threads == 0)
 
 
 def run_chunk(function: Callable[..., Any], columns: list[list[Any]]) -> tuple[list[Any], bytes | None, float]:

@@ -43,10 +43,9 @@ class Compiled(NamedTuple):
 class Scripts:
     """One worker's scripts."""
 
-    def __init__(self, worker: str, root: str | None, capture_bytes: int, *, alone: bool) -> None:
-        self._worker, self._root = worker, root
+    def __init__(self, worker: str, root: str | None, capture_bytes: int, packer: Packer, *, alone: bool) -> None:
+        self._worker, self._root, self._packer = worker, root, packer
         self._isolation = Isolation(capture_bytes, alone=alone)
-        self._packer = Packer()
         self._known: dict[str, Compiled] = {}
         self._looked: dict[str, object] = {}  # in which round of messages the file was looked at
         self._round = object()

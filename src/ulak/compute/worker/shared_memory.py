@@ -10,10 +10,33 @@ import mmap
 import os
 import tempfile
 import weakref
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+PAGE = mmap.ALLOCATIONGRANULARITY
 _FAILED = ctypes.c_void_p(-1).value
+
+
+_forks: list[bool] = []  # one for each fork of this process: a child may have mappings that we can't see
+os.register_at_fork(after_in_parent=lambda: _forks.append(True), after_in_child=_forks.clear)
+
+
+class Loan:
+    """Memory that somebody else will use again. It is given back with the last that refers to it.
+
+    Never, if this process has been forked meanwhile.
+    """
+
+    __slots__ = ("_forks", "_give_back", "_ticket")
+
+    def __init__(self, ticket: int, give_back: Callable[[int], object]) -> None:
+        self._ticket, self._give_back = ticket, give_back
+        self._forks = len(_forks)
+
+    def __del__(self, forks: list[bool] = _forks) -> None:
+        if len(forks) == self._forks:
+            self._give_back(self._ticket)
 
 
 class Segment:
@@ -23,17 +46,22 @@ class Segment:
     later to pages that it has not changed itself.
     """
 
-    __slots__ = ("_pool", "_regions", "clean", "descriptor", "size", "users")
+    __slots__ = ("_loan", "_pages", "_pool", "_regions", "clean", "descriptor", "size", "ticket", "users")
 
-    def __init__(self, descriptor: int, pool: SegmentPool | None = None) -> None:
+    def __init__(self, descriptor: int, pool: SegmentPool | None = None, loan: Loan | None = None) -> None:
         self.descriptor = descriptor
-        self.size = 0  # what has been written so far
+        self.size = 0  # what has been allotted so far
         self.users = self.clean = 0  # values in it, and those whose receiver has let go of them
-        self._pool = pool
+        self.ticket = 0  # of the loan, if it is one
+        self._pool, self._loan = pool, loan
+        self._pages: memoryview | None = None
         self._regions: list[weakref.ref[Any]] = []
 
     def write(self, piece: Any, offset: int) -> None:
         view = memoryview(piece).cast("B")
+        if self._pages is not None:
+            self._pages[offset : offset + len(view)] = view
+            return
         while view:
             written = os.pwrite(self.descriptor, view, offset)
             view, offset = view[written:], offset + written
@@ -43,14 +71,26 @@ class Segment:
 
         Not by the mmap module: its objects keep a descriptor each, and a caller may keep thousands of results.
         """
-        libc = _libc()
-        address = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE, self.descriptor, offset)
+        region = self._map(offset, size, mmap.MAP_PRIVATE)
+        self._regions.append(weakref.ref(region))
+        return memoryview(region)
+
+    def extend(self, size: int) -> None:
+        os.ftruncate(self.descriptor, size)
+        self.size = size
+
+    def map_pages(self) -> None:
+        """Have them at hand, for writing: half the price of a `pwrite` when they are there, more when they are not."""
+        if self._pages is None:
+            self._pages = memoryview(self._map(0, self.size, mmap.MAP_SHARED)).cast("B")
+
+    def _map(self, offset: int, size: int, flags: int) -> Any:
+        address = _libc().mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, self.descriptor, offset)
         if address == _FAILED:
             raise OSError(ctypes.get_errno(), "shared memory could not be mapped")
         region = (ctypes.c_ubyte * size).from_address(address)
-        weakref.finalize(region, libc.munmap, address, size).atexit = False
-        self._regions.append(weakref.ref(region))
-        return memoryview(region)
+        weakref.finalize(region, _unmap, address, size, self._loan).atexit = False
+        return region
 
     @property
     def is_released(self) -> bool:
@@ -73,7 +113,7 @@ class SegmentPool:
         try:
             return Segment(self._free.pop(), self)
         except IndexError:
-            return Segment(_new_file("ulak-data"), self)
+            return new_segment(self)
 
     def give(self, descriptor: int, size: int) -> bool:
         """False: too many, or too large; the caller has to close it."""
@@ -87,16 +127,17 @@ class SegmentPool:
             close(self._free.pop())
 
 
-_forks: list[bool] = []  # not empty after a fork of a task: its child may have mappings that we can't see
-os.register_at_fork(after_in_parent=lambda: _forks.append(True), after_in_child=_forks.clear)
-
-
-def _new_file(name: str) -> int:
+def new_segment(pool: SegmentPool | None = None) -> Segment:
     if hasattr(os, "memfd_create"):
-        return os.memfd_create(name)
-    descriptor, path = tempfile.mkstemp(prefix=name)
+        return Segment(os.memfd_create("ulak-data"), pool)
+    descriptor, path = tempfile.mkstemp(prefix="ulak-data")
     os.unlink(path)
-    return descriptor
+    return Segment(descriptor, pool)
+
+
+def _unmap(address: int, size: int, _loan: Loan | None) -> None:
+    """The loan ends with the mapping, not before."""
+    _libc().munmap(address, size)
 
 
 @cache

@@ -17,8 +17,9 @@ from typing import Any
 
 from ulak.compute.worker import lazy_main
 from ulak.compute.worker.framing import MAX_DESCRIPTORS, Frames, pack
+from ulak.compute.worker.lender import Lender
 from ulak.compute.worker.marks import Marks
-from ulak.compute.worker.parcel import from_wire, to_wire
+from ulak.compute.worker.parcel import Packer, from_wire, to_wire
 from ulak.compute.worker.protocol import OK
 from ulak.compute.worker.runner import Role, Runner
 
@@ -34,6 +35,7 @@ _THREAD_VARIABLES = (
 )
 
 Message = tuple[Any, ...]
+Batch = tuple[list[int], list[Message]]
 
 
 class Pipe:
@@ -41,19 +43,20 @@ class Pipe:
 
     def __init__(self, pipe: socket.socket, descriptors: socket.socket) -> None:
         self._pipe, self._descriptors = pipe, descriptors
-        self._frames = Frames(descriptors, from_wire)
+        self._frames = Frames(descriptors, _adopt)
         self._reading = threading.Lock()
         self._sending = threading.Lock()
         self._done: list[Message] = []
         self._busy = 0.0
         self._sent_at = 0.0
+        self.returned: deque[int] = deque()  # tickets of results that the parent has no mapping of any more
 
     def wait(self) -> list[Message]:
         """Block until messages arrive; an empty list when the parent has closed the pipe."""
         with self._reading:
             while (batches := self._frames.receive(self._pipe)) is not None:
                 if batches:
-                    return _joined(batches)
+                    return self._joined(batches)
         return []
 
     def arrived(self) -> list[Message]:
@@ -69,7 +72,14 @@ class Pipe:
         messages: list[Message] = []
         with contextlib.suppress(BlockingIOError):
             while (batches := self._frames.receive(self._pipe, socket.MSG_DONTWAIT)) is not None:
-                messages += _joined(batches)
+                messages += self._joined(batches)
+        return messages
+
+    def _joined(self, batches: list[Batch]) -> list[Message]:
+        messages: list[Message] = []
+        for tickets, batch in batches:
+            self.returned.extend(tickets)
+            messages += batch
         return messages
 
     def keep(self, outcome: Message, seconds: float) -> None:
@@ -109,8 +119,10 @@ class Pipe:
             end_group()
 
 
-def _joined(batches: list[list[Message]]) -> list[Message]:
-    return batches[0] if len(batches) == 1 else [message for batch in batches for message in batch]
+def _adopt(batch: Batch, descriptors: list[int]) -> Batch:
+    """A batch whose messages came with shared memory."""
+    tickets, messages = batch
+    return tickets, from_wire(messages, descriptors)
 
 
 class SerialWorker:
@@ -221,7 +233,7 @@ def _serve(pipe: Pipe, marks: Marks, wakeup_fd: int, main_module: dict[str, Any]
     if role.threads == 0:
         _limit_threads()
         os.nice(role.nice)
-    runner = Runner(role)
+    runner = Runner(role, Packer(lender=Lender(pipe.returned)))
     if readiness := runner.prepare():
         pipe.keep(readiness, 0.0)
         pipe.send()
