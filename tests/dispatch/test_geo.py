@@ -76,6 +76,19 @@ def test_the_rows_of_a_disk_have_every_cell_that_a_look_at_each_finds(centre, ra
     assert len(found) == len(set(found))
 
 
+@pytest.mark.parametrize(
+    ("cell", "steps"),
+    [(0x88A60002C9FFFFF, 10), (0x88A60002CBFFFFF, 10), (0x871C00112FFFFFF, 8), (0x850815B7FFFFFFF, 10)],
+    ids=hex,
+)
+def test_a_pentagon_at_the_rim_of_a_disk_hides_no_cell(cell, steps):
+    """Such a disk has all its cells, but in no order: these are some that hid a cell within half of their radius."""
+    here, disk = point_at(*h3.cell_to_latlng(cell)), geo._disk(cell, steps)
+    assert len(disk) == 3 * steps * (steps + 1) + 1
+    reach = 0.75 * steps * geo._edge(cell)
+    assert set(geo._within(here, reach, disk)) <= set(geo._rows_within(here, reach, disk, steps))
+
+
 @pytest.mark.parametrize("centre", [(41.0, 29.0), (52.5, 13.4), (-33.9, 151.2)], ids=["Istanbul", "Berlin", "Sydney"])
 def test_in_a_town_the_rows_have_hardly_any_cell_more(centre):
     here = point_at(*centre)

@@ -29,6 +29,8 @@ _OWN_REACH = 1.12
 _STEP = 1.42  # edges that a ring of cells adds at least; 1.5 where nothing is distorted
 _HEXAGON = 2 / (3 * math.sqrt(3))  # an edge squared, of an area
 MAX_STEPS = 14
+_MAX_SLACK = 0.1  # of the distance between neighbours
+_PLAIN = (41.0, 29.0)  # a place far from every pentagon
 _DIGIT_BITS = 3
 _RESOLUTION_SHIFT = 52
 _RESOLUTION_MASK = 0xF << _RESOLUTION_SHIFT
@@ -145,22 +147,27 @@ def _rows_within(centre: Point, reach: float, disk: Sequence[int], steps: int) -
     A look at every cell was a tenth of opening a task.
 
     Cells are taken to lie on a lattice that two directions span. Its corners tell how far aside the true ones are, and
-    the circle grows by as much.
+    the circle grows by as much. Where that is far, at an edge of the icosahedron or because a pentagon at the rim has
+    made the library list its cells in no order, there is a look at each after all.
     """
+    corner_places, rows = _lattice(steps)
     middle = _centre_of(disk[0])
-    corners = [_centre_of(disk[place]) for place in _corner_places(steps)]
+    corners = [_centre_of(disk[place]) for place in corner_places]
     across, up = (_scaled(_apart(corners[one], corners[one + 3]), 0.5 / steps) for one in (0, 1))
     bends = [_apart(_sum(corners[one], corners[one + 3]), _scaled(middle, 2)) for one in (0, 1, 2)]
     bends.append(_apart(_apart(corners[2], corners[5]), _scaled(_apart(up, across), 2 * steps)))
     slack = math.sqrt(max(_product(one, one) - _product(one, middle) ** 2 for one in bends))
+    square, far = _product(up, up), _product(across, across)
+    if slack > _MAX_SLACK * math.sqrt(min(square, far)):
+        return _within(centre, reach, disk)
     limit = (math.sqrt(chord_of(reach)) / _SCALE + slack) ** 2
     x, y, z = centre.vector
     aside = _apart(middle, (x / _SCALE, y / _SCALE, z / _SCALE))
     # The squared chord to a cell of row a at b is a sum of such products; it is the limit at both ends of the row.
-    square, far, own = _product(up, up), _product(across, across), _product(aside, aside) - limit
+    own = _product(aside, aside) - limit
     slant, along, over = _product(across, up), 2 * _product(aside, across), _product(aside, up)
     found: list[int] = []
-    for a, (first, places) in enumerate(_rows_of(steps), -steps):
+    for a, (first, places) in enumerate(rows, -steps):
         half = over + a * slant
         inside = half * half - square * (own + a * (along + a * far))
         if inside >= 0:
@@ -170,28 +177,24 @@ def _rows_within(centre: Point, reach: float, disk: Sequence[int], steps: int) -
     return found
 
 
-def _corner_places(steps: int) -> range:
-    """Where the six corners of a disk stand in its list: ring by ring, each beginning behind its last corner."""
-    first = 3 * steps * (steps - 1)
-    return range(first + steps, first + 7 * steps, steps)
-
-
 @lru_cache
-def _rows_of(steps: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Per row of a disk: where it begins, and the places in the list of its cells."""
-    ways = ((1, 0), (0, 1), (-1, 1), (-1, 0), (0, -1), (1, -1))
-    places = {(0, 0): 0}
-    for ring in range(1, steps + 1):
-        corners, first = _corner_places(ring), 3 * ring * (ring - 1) + 1
-        for side, ((a, b), (c, d)) in enumerate(pairwise((*ways, ways[0]))):
-            for step in range(ring):
-                place = first + (corners[side] - first + step) % (6 * ring)
-                places[a * (ring - step) + c * step, b * (ring - step) + d * step] = place
+def _lattice(steps: int) -> tuple[list[int], list[tuple[int, tuple[int, ...]]]]:
+    """The places in a disk's list of its six corners; and per row where it begins, and the places of its cells.
+
+    The library promises no order, so it is read off a disk without a pentagon; all such disks have the same.
+    """
+    origin = h3.latlng_to_cell(*_PLAIN, RESOLUTION)
+    i, j = h3.cell_to_local_ij(origin, origin)
+    places: dict[tuple[int, int], int] = {}
+    for place, cell in enumerate(_disk(origin, steps)):
+        right, left = h3.cell_to_local_ij(origin, cell)  # axes that are 120 degrees apart; ours are 60
+        places[right - i - (left - j), left - j] = place
+    corners = [places[a * steps, b * steps] for a, b in ((1, 0), (0, 1), (-1, 1), (-1, 0), (0, -1), (1, -1))]
     rows = []
     for a in range(-steps, steps + 1):
         first, last = max(-steps, -steps - a), min(steps, steps - a)
         rows.append((first, tuple(places[a, b] for b in range(first, last + 1))))
-    return rows
+    return corners, rows
 
 
 Direction = tuple[float, float, float]
