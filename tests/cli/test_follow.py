@@ -10,7 +10,7 @@ from ulak.cli.commands import events
 
 
 class Scripted:
-    """A desk that answers with pages of so many events, and then hangs up."""
+    """An API that answers with pages of so many events, and then hangs up."""
 
     def __init__(self, *sizes):
         self._sizes = list(sizes)

@@ -67,7 +67,7 @@ def test_commands_work_beside_a_running_server(folder, ulak):
     with server(folder, "--app", "shop:ulak") as process:
         identifier = post(process, "/api/jobs", {"kind": "doomed", "payload": {"to": "ayse@example.com"}})["id"]
         assert follow(process, identifier, "dead")
-        door = folder / "ulak.db.door"
+        door = folder / "ulak.db.server"
         assert stat.S_IMODE(door.stat().st_mode) == 0o600
         assert [one["id"] for one in ulak("dead", "list", "--json")["dead"]] == [identifier]
         assert "1 went back" in ulak("dead", "redrive", identifier)

@@ -83,7 +83,7 @@ async def test_a_commit_that_makes_nothing_ready_leaves_the_claim_where_it_is(be
     assert len((await piggyback).leases) == 1
 
 
-async def test_who_alights_is_told_that_there_was_nothing(bench: Bench):
+async def test_a_withdrawn_piggyback_hears_that_there_was_nothing(bench: Bench):
     piggyback = bench.piggyback()
     bench.store.withdraw_piggyback()
     assert await piggyback is None

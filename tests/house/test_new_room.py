@@ -96,7 +96,7 @@ PAGES = (ConsolePage("tiny", "Tiny notes", (NOTES,), "capabilities"),)
     "cli/commands/tiny.py": '''
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, lines
+from ulak.cli.command import Api, Shown, asks, lines
 
 tiny = typer.Typer(help="Notes.", no_args_is_help=True)
 
@@ -106,9 +106,9 @@ def register(app: typer.Typer) -> None:
 
 
 @asks(tiny)
-async def count(desk: Desk) -> Shown:
+async def count(api: Api) -> Shown:
     """How many there are."""
-    found = await desk.ask("GET", "/api/tiny/count")
+    found = await api.ask("GET", "/api/tiny/count")
     return found, lines(f"{found['notes']} note(s)")
 ''',
 }

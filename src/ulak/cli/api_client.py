@@ -34,7 +34,7 @@ class Carrier(Protocol):
     async def __call__(self, method: str, target: str, body: bytes | None) -> tuple[int, bytes]: ...
 
 
-class OpenDesk:
+class ApiClient:
     """A command's questions to a server. Errors come back as the errors that they were."""
 
     def __init__(self, carry: Carrier, place: str, *, is_served: bool) -> None:
@@ -78,25 +78,25 @@ def _error(status: int, answer: Any) -> errors.Error:
 
 
 @contextlib.asynccontextmanager
-async def open_desk(
+async def open_api(
     settings: Settings, *, may_make: bool = False, works: Sequence[str] = ()
-) -> AsyncIterator[OpenDesk]:
+) -> AsyncIterator[ApiClient]:
     """Unless it may make one, a store must be there: who looks does not begin a new one by a mistyped address."""
     client = settings.client
     if client.url:
         async with _over_http(client.url, client.key.get_secret_value(), settings) as carry:
-            yield OpenDesk(carry, mask_url(client.url), is_served=True)
+            yield ApiClient(carry, mask_url(client.url), is_served=True)
         return
     beside = find_beside(settings.store)
     if beside is not None:
         async with _over_http(beside.address, beside.token, settings, f"process {beside.pid}") as carry:
             place = f"{beside.address}, process {beside.pid}, on {settings.store}"
-            yield OpenDesk(carry, place, is_served=True)
+            yield ApiClient(carry, place, is_served=True)
         return
     if not may_make and (database := file_of(settings.store)) is not None:
         require_store(database, elsewhere(settings.store))
     async with _in_process(settings, works) as carry:
-        yield OpenDesk(carry, mask_url(settings.store), is_served=False)
+        yield ApiClient(carry, mask_url(settings.store), is_served=False)
 
 
 def _is_address(url: str) -> bool:

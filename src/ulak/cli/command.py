@@ -1,4 +1,4 @@
-"""Commands that ask: they share the options that say whom, and get a desk. `--json` prints what the desk answered."""
+"""Commands that ask: they share the options that say whom, and get the API. `--json` prints what that answered."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def each(identifiers: list[str], ask: Callable[[str], Awaitable[Any]]) -> 
     return answers
 
 
-class Desk(Protocol):
+class Api(Protocol):
     """The other side of a command: a server, or the store in this process. `place` names it."""
 
     place: str
@@ -66,7 +66,7 @@ def asks(
     works: Sequence[str] = (),
     exit_status: Callable[[Any], int] = lambda _: 0,
 ) -> Callable[[Callable[..., Awaitable[Shown]]], None]:
-    """Add `async def command(desk, …)` to a group. It answers what `--json` prints, and what prints it for people.
+    """Add `async def command(api, …)` to a group. It answers what `--json` prints, and what prints it for people.
 
     A command that adds something may make the store; any other has nothing to do without one. Where no server is at
     work, `works` names the kinds of jobs that the command runs itself while it waits for them (`actions.*`).
@@ -111,10 +111,10 @@ async def _ask(
     may_make: bool,
     works: Sequence[str],
 ) -> tuple[Shown, str]:
-    from ulak.cli.api_client import open_desk  # the HTTP stack takes a while to load
+    from ulak.cli.api_client import open_api  # the HTTP stack takes a while to load
 
-    async with open_desk(settings, may_make=may_make, works=works) as desk:
-        return await call(desk, **given), "" if desk.is_served else _note(desk.place, settings.store)
+    async with open_api(settings, may_make=may_make, works=works) as api:
+        return await call(api, **given), "" if api.is_served else _note(api.place, settings.store)
 
 
 def _note(place: str, store: str) -> str:

@@ -29,10 +29,10 @@ def run(helpers: int, requests: int, silent: float, seed: int, known: Town | Non
 
 async def recorded(settings: Settings) -> Town:
     """The helpers as they are, and the tasks as they came."""
-    from ulak.cli.api_client import open_desk
+    from ulak.cli.api_client import open_api
 
-    async with open_desk(settings, may_make=False) as desk:
-        helpers, tasks = await _pages(desk, "/helpers"), await _pages(desk, "/tasks")
+    async with open_api(settings, may_make=False) as api:
+        helpers, tasks = await _pages(api, "/helpers"), await _pages(api, "/tasks")
     people = [
         Neighbour(one["id"], one["latitude"], one["longitude"], one["status"] == "PAUSED", tuple(one["skills"]))
         for one in helpers
@@ -41,11 +41,11 @@ async def recorded(settings: Settings) -> Town:
     return people, [_call(one) for one in reversed(tasks)]
 
 
-async def _pages(desk: Any, path: str) -> list[dict[str, Any]]:
+async def _pages(api: Any, path: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     after = None
     while len(found) < MAX_RECORDED:
-        page = await desk.ask("GET", path, {"after": after, "limit": 500})
+        page = await api.ask("GET", path, {"after": after, "limit": 500})
         found += page["items"]
         after = page["next"]
         if after is None:

@@ -27,7 +27,7 @@ class HeldByWorker(Conflict):
         self.holder = holder
 
 
-class Beside(msgspec.Struct, frozen=True):
+class RunningServer(msgspec.Struct, frozen=True):
     pid: int
     address: str
     token: str
@@ -39,8 +39,8 @@ def file_of(store: str) -> Path | None:
     return named.resolve() if named is not None and named.is_symlink() else named
 
 
-def door_of(database: Path) -> Path:
-    return database.with_name(database.name + ".door")
+def server_file_of(database: Path) -> Path:
+    return database.with_name(database.name + ".server")
 
 
 @contextlib.contextmanager
@@ -50,15 +50,15 @@ def announced(store: str, address: str, token: str) -> Iterator[None]:
     if database is None:
         yield
         return
-    door = door_of(database)
-    door.unlink(missing_ok=True)
-    descriptor = os.open(door, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    told_in = server_file_of(database)
+    told_in.unlink(missing_ok=True)
+    descriptor = os.open(told_in, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(msgspec.json.encode(Beside(os.getpid(), address, token)))
+        file.write(msgspec.json.encode(RunningServer(os.getpid(), address, token)))
     try:
         yield
     finally:
-        door.unlink(missing_ok=True)
+        told_in.unlink(missing_ok=True)
 
 
 def elsewhere(store: str) -> str:
@@ -76,14 +76,14 @@ def elsewhere(store: str) -> str:
     return "".join(found[:3])
 
 
-def find_beside(store: str) -> Beside | None:
+def find_beside(store: str) -> RunningServer | None:
     """The server that has this store open; None when nobody has. A holder that can't be asked is an error."""
     database = file_of(store)
     held_by = None if database is None else holder(database.with_name(database.name + ".lock"))
     if database is None or held_by is None:
         return None
     try:
-        found = msgspec.json.decode(door_of(database).read_bytes(), type=Beside)
+        found = msgspec.json.decode(server_file_of(database).read_bytes(), type=RunningServer)
     except (OSError, msgspec.MsgspecError):
         raise HeldByWorker(database, held_by) from None
     if str(found.pid) not in held_by.split():

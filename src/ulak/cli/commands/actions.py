@@ -10,7 +10,7 @@ import msgspec
 import typer
 import yaml
 
-from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
+from ulak.cli.command import Api, Shown, asks, each, lines, segment, table
 from ulak.cli.table import fact, local
 from ulak.errors import Invalid
 
@@ -56,7 +56,7 @@ def _facts(found: dict[str, Any]) -> Callable[[], None]:
 
 @asks(actions, may_make=True)
 async def request(
-    desk: Desk,
+    api: Api,
     action_plan_id: Annotated[int, typer.Argument(metavar="PLAN", help="The plan's id.")],
     evaluation_key: Annotated[str, typer.Argument(metavar="KEY", help="A repeat of it is the first run.")],
     device_id: Annotated[str | None, typer.Option(help="For which device.")] = None,
@@ -72,26 +72,26 @@ async def request(
         "language": language,
         "critical": critical,
     }
-    answer = await desk.ask("POST", "/api/actions/requests", body={"context": {"device_id": device_id}, "data": data})
+    answer = await api.ask("POST", "/api/actions/requests", body={"context": {"device_id": device_id}, "data": data})
     return answer, lines(f"{answer['run_id']}  {'the first run' if answer['duplicate'] else 'accepted'}")
 
 
 @asks(actions)
 async def runs(
-    desk: Desk,
+    api: Api,
     state: Annotated[str | None, typer.Option(help="Only this state, for example failed.")] = None,
     after: After = None,
     limit: Limit = 50,
 ) -> Shown:
     """Runs, newest first."""
-    page = await desk.ask("GET", "/api/actions/runs", {"state": state, "after": after, "limit": limit})
+    page = await api.ask("GET", "/api/actions/runs", {"state": state, "after": after, "limit": limit})
     return page, table(page["items"], *RUN_COLUMNS, empty="No runs fit. Ask for one: ulak actions request PLAN KEY")
 
 
 @asks(actions)
-async def show(desk: Desk, run: Run) -> Shown:
+async def show(api: Api, run: Run) -> Shown:
     """One run with its steps."""
-    found = await desk.ask("GET", f"/api/actions/runs/{segment(run)}")
+    found = await api.ask("GET", f"/api/actions/runs/{segment(run)}")
     facts, steps = _facts({name: value for name, value in found.items() if name != "steps"}), found["steps"]
 
     def both() -> None:
@@ -102,15 +102,15 @@ async def show(desk: Desk, run: Run) -> Shown:
 
 
 @asks(actions)
-async def explain(desk: Desk, run: Run) -> Shown:
+async def explain(api: Api, run: Run) -> Shown:
     """Every decision about a run, a line each."""
-    found = await desk.ask("GET", f"/api/actions/runs/{segment(run)}/explain")
+    found = await api.ask("GET", f"/api/actions/runs/{segment(run)}/explain")
     return found, lines(*(f"{one['line']} ({local(one['at'])})" for one in found["decisions"]))
 
 
 def _stop(verb: str, text: str) -> None:
-    async def stop(desk: Desk, identifiers: Annotated[list[str], typer.Argument(metavar="RUN...")]) -> Shown:
-        found = await each(identifiers, lambda one: desk.ask("POST", f"/api/actions/runs/{segment(one)}/{verb}"))
+    async def stop(api: Api, identifiers: Annotated[list[str], typer.Argument(metavar="RUN...")]) -> Shown:
+        found = await each(identifiers, lambda one: api.ask("POST", f"/api/actions/runs/{segment(one)}/{verb}"))
         return found, table(found, "run_id", "state")
 
     stop.__doc__ = text
@@ -123,7 +123,7 @@ _stop("acknowledge", "Say that somebody has seen it: nobody else is called.")
 
 @asks(actions)
 async def simulate(
-    desk: Desk,
+    api: Api,
     action_plan_id: Annotated[int, typer.Argument(metavar="PLAN")],
     variables: Annotated[str, typer.Option(help="A JSON object, or @FILE.")] = "{}",
     device_id: Annotated[str | None, typer.Option(help="For which device.")] = None,
@@ -132,63 +132,63 @@ async def simulate(
     """Walk through a plan on a virtual clock; nothing is sent."""
     body = {"action_plan_id": action_plan_id, "variables": _object(variables, "--variables")}
     body |= {name: value for name, value in (("device_id", device_id), ("at", at)) if value is not None}
-    found = await desk.ask("POST", "/api/actions/simulate", body=body)
+    found = await api.ask("POST", "/api/actions/simulate", body=body)
     columns = ("at", "step_order", "channel_type", "recipient_profile_id", "decision", "why")
     return found, table(found["timeline"], *columns)
 
 
 @asks(actions)
-async def forget(desk: Desk, profile: Annotated[int, typer.Argument(metavar="PROFILE")]) -> Shown:
+async def forget(api: Api, profile: Annotated[int, typer.Argument(metavar="PROFILE")]) -> Shown:
     """Erase a person: profile, channels, and what runs were told. Ledger and audit chain keep the ids."""
-    await desk.ask("POST", f"/api/actions/profiles/{profile}/forget")
+    await api.ask("POST", f"/api/actions/profiles/{profile}/forget")
     return {"forgotten": profile}, lines(f"Profile {profile} is forgotten.")
 
 
 @asks(actions)
 async def messages(
-    desk: Desk,
+    api: Api,
     topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
     after: After = None,
     limit: Limit = 100,
 ) -> Shown:
     """Print the messages of the topics, in commit order."""
-    page = await desk.ask("GET", "/api/actions/messages", {"topic": topic, "after": after, "limit": limit})
+    page = await api.ask("GET", "/api/actions/messages", {"topic": topic, "after": after, "limit": limit})
     return page, lines(*(f"{one['seq']}  {one['topic']}  {fact(one['value'])}" for one in page["messages"]))
 
 
 @asks(actions)
-async def schema(desk: Desk, event: Annotated[str, typer.Argument(help="Like action.executed.v1.")]) -> Shown:
+async def schema(api: Api, event: Annotated[str, typer.Argument(help="Like action.executed.v1.")]) -> Shown:
     """The JSON Schema of an event."""
-    found = await desk.ask("GET", f"/api/actions/schemas/{segment(event)}")
+    found = await api.ask("GET", f"/api/actions/schemas/{segment(event)}")
     return found, lines(msgspec.json.format(msgspec.json.encode(found)).decode())
 
 
 @asks(actions)
-async def slo(desk: Desk) -> Shown:
+async def slo(api: Api) -> Shown:
     """How well the four targets are met, and what is left of each budget."""
-    found = await desk.ask("GET", "/api/actions/slo")
+    found = await api.ask("GET", "/api/actions/slo")
     rows = [{"level": name, **value} for name, value in found.items() if isinstance(value, dict) and "target" in value]
     return found, table(rows, "level", "value", "target", "budget_left")
 
 
 @asks(actions)
-async def watchdog(desk: Desk) -> Shown:
+async def watchdog(api: Api) -> Shown:
     """Whether every accepted run ended, or waits for a reason."""
-    found = await desk.ask("GET", "/api/actions/watchdog")
+    found = await api.ask("GET", "/api/actions/watchdog")
     return found, _facts(found)
 
 
 @asks(actions)
-async def unreachable(desk: Desk, after: After = None, limit: Limit = 50) -> Shown:
+async def unreachable(api: Api, after: After = None, limit: Limit = 50) -> Shown:
     """Profiles that plans lead to and that have no usable channel left."""
-    page = await desk.ask("GET", "/api/actions/profiles/unreachable", {"after": after, "limit": limit})
+    page = await api.ask("GET", "/api/actions/profiles/unreachable", {"after": after, "limit": limit})
     return page, table(page["items"], "recipient_profile_id", "name")
 
 
 @asks(actions)
-async def unreadable(desk: Desk, after: After = None, limit: Limit = 50) -> Shown:
+async def unreadable(api: Api, after: After = None, limit: Limit = 50) -> Shown:
     """Messages of the bus that are not requests: where they stood, and how large they are."""
-    page = await desk.ask("GET", "/api/actions/unreadable", {"after": after, "limit": limit})
+    page = await api.ask("GET", "/api/actions/unreadable", {"after": after, "limit": limit})
     return page, table(page["items"], "id", "size", "at")
 
 
@@ -199,24 +199,24 @@ def _resource(group: typer.Typer, what: str, *columns: str) -> None:
     """The commands that every resource of the directory has."""
     path = f"/api/actions/{what.lower()}s"
 
-    async def list_(desk: Desk, after: After = None, limit: Limit = 50) -> Shown:
-        page = await desk.ask("GET", path, {"after": after, "limit": limit})
+    async def list_(api: Api, after: After = None, limit: Limit = 50) -> Shown:
+        page = await api.ask("GET", path, {"after": after, "limit": limit})
         return page, table(page["items"], *columns)
 
-    async def show_one(desk: Desk, identifier: Number) -> Shown:
-        found = await desk.ask("GET", f"{path}/{identifier}")
+    async def show_one(api: Api, identifier: Number) -> Shown:
+        found = await api.ask("GET", f"{path}/{identifier}")
         return found, _facts(found)
 
-    async def add(desk: Desk, document: Document) -> Shown:
-        made = await desk.ask("POST", path, body=_object(document))
+    async def add(api: Api, document: Document) -> Shown:
+        made = await api.ask("POST", path, body=_object(document))
         return made, lines(f"{what} {made['id']} is made.")
 
-    async def change(desk: Desk, identifier: Number, document: Document) -> Shown:
-        changed = await desk.ask("PATCH", f"{path}/{identifier}", body=_object(document))
+    async def change(api: Api, identifier: Number, document: Document) -> Shown:
+        changed = await api.ask("PATCH", f"{path}/{identifier}", body=_object(document))
         return changed, _facts(changed)
 
-    async def delete(desk: Desk, identifier: Number) -> Shown:
-        await desk.ask("DELETE", f"{path}/{identifier}")
+    async def delete(api: Api, identifier: Number) -> Shown:
+        await api.ask("DELETE", f"{path}/{identifier}")
         return {"deleted": identifier}, lines(f"{what} {identifier} is deleted.")
 
     for name, call, text in (
@@ -237,30 +237,30 @@ _resource(routes, "Route", "id", "action_plan_id", "step_order", "recipient_prof
 
 
 @asks(plans, "put", may_make=True)
-async def put_plan(desk: Desk, identifier: Number, document: Document) -> Shown:
+async def put_plan(api: Api, identifier: Number, document: Document) -> Shown:
     """Make a new version, or a plan with this id."""
-    made = await desk.ask("PUT", f"/api/actions/plans/{identifier}", body=_object(document))
+    made = await api.ask("PUT", f"/api/actions/plans/{identifier}", body=_object(document))
     return made, lines(f"Plan {made['id']} is at version {made['version']}.")
 
 
 @asks(plans, "import", may_make=True)
-async def import_plans(desk: Desk, file: Annotated[Path, typer.Argument(metavar="FILE", help="YAML.")]) -> Shown:
+async def import_plans(api: Api, file: Annotated[Path, typer.Argument(metavar="FILE", help="YAML.")]) -> Shown:
     """Put all plans of a YAML file, or none; an error names its line."""
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid(f"{file} can't be read as text: {error}") from None
-    page = await desk.ask("POST", "/api/actions/plans/import", body=text)
+    page = await api.ask("POST", "/api/actions/plans/import", body=text)
     return page, table(page["items"], "id", "version", "name")
 
 
 @asks(plans, "export")
-async def export_plans(desk: Desk) -> Shown:
+async def export_plans(api: Api) -> Shown:
     """All plans as YAML."""
     found: list[dict[str, Any]] = []
     after: str | None = "0"
     while after is not None:
-        page = await desk.ask("GET", "/api/actions/plans", {"after": after, "limit": 1000})
+        page = await api.ask("GET", "/api/actions/plans", {"after": after, "limit": 1000})
         found += [{name: one[name] for name in ("id", "name", "critical", "steps")} for one in page["items"]]
         after = page["next"]
     text = yaml.safe_dump({"plans": found}, sort_keys=False, allow_unicode=True, width=100)
@@ -268,23 +268,23 @@ async def export_plans(desk: Desk) -> Shown:
 
 
 @asks(channels)
-async def verify(desk: Desk, identifier: Number) -> Shown:
+async def verify(api: Api, identifier: Number) -> Shown:
     """Send a code through the channel."""
-    found = await desk.ask("POST", f"/api/actions/channels/{identifier}/verify")
+    found = await api.ask("POST", f"/api/actions/channels/{identifier}/verify")
     return found, lines(f"A code is on its way through channel {identifier}; confirm it with the code.")
 
 
 @asks(channels)
-async def confirm(desk: Desk, identifier: Number, code: Annotated[str, typer.Argument()]) -> Shown:
+async def confirm(api: Api, identifier: Number, code: Annotated[str, typer.Argument()]) -> Shown:
     """Prove a channel by the code that came through it."""
-    found = await desk.ask("POST", f"/api/actions/channels/{identifier}/confirm", body={"code": code})
+    found = await api.ask("POST", f"/api/actions/channels/{identifier}/confirm", body={"code": code})
     return found, lines(f"Channel {identifier} is {found['verify_status']}.")
 
 
 @asks(channels)
-async def trust(desk: Desk, identifier: Number) -> Shown:
+async def trust(api: Api, identifier: Number) -> Shown:
     """Vouch for a channel without a code; the audit chain keeps who did."""
-    found = await desk.ask("POST", f"/api/actions/channels/{identifier}/trust")
+    found = await api.ask("POST", f"/api/actions/channels/{identifier}/trust")
     return found, lines(f"Channel {identifier} is {found['verify_status']}.")
 
 
@@ -293,7 +293,7 @@ async def trust(desk: Desk, identifier: Number) -> Shown:
 
 @asks(dead, "list")
 async def list_dead(
-    desk: Desk,
+    api: Api,
     error_code: Annotated[str | None, typer.Option(help="Only this code.")] = None,
     reason: Annotated[str | None, typer.Option(help="Only this reason.")] = None,
     after: After = None,
@@ -301,30 +301,30 @@ async def list_dead(
 ) -> Shown:
     """Dead letters, oldest first."""
     query = {"error_code": error_code, "reason": reason, "after": after, "limit": limit}
-    page = await desk.ask("GET", "/api/actions/dead-letters", query)
+    page = await api.ask("GET", "/api/actions/dead-letters", query)
     nothing = "No dead letters. A step is here when nobody could be reached with it."
     return page, table(page["items"], *DEAD_SHOWN, empty=nothing)
 
 
 @asks(dead)
-async def causes(desk: Desk) -> Shown:
+async def causes(api: Api) -> Shown:
     """Dead letters by cause, the most frequent first."""
-    page = await desk.ask("GET", "/api/actions/dead-letters/causes")
+    page = await api.ask("GET", "/api/actions/dead-letters/causes")
     return page, table(
         page["items"], "number", "error_code", "reason", "channel_type", "example", empty="No dead letters."
     )
 
 
 @asks(dead)
-async def mend(desk: Desk, identifier: Annotated[str, typer.Argument(metavar="ID")], document: Document) -> Shown:
+async def mend(api: Api, identifier: Annotated[str, typer.Argument(metavar="ID")], document: Document) -> Shown:
     """Change a letter's variables, subject or body before it is sent again."""
-    found = await desk.ask("PATCH", f"/api/actions/dead-letters/{segment(identifier)}", body=_object(document))
+    found = await api.ask("PATCH", f"/api/actions/dead-letters/{segment(identifier)}", body=_object(document))
     return found, lines(f"Dead letter {found['id']} is mended.")
 
 
 @asks(dead)
 async def redrive(
-    desk: Desk,
+    api: Api,
     identifiers: Annotated[list[str] | None, typer.Argument(metavar="[ID...]")] = None,
     error_code: Annotated[str | None, typer.Option(help="All with this code.")] = None,
     reason: Annotated[str | None, typer.Option(help="All with this reason.")] = None,
@@ -336,11 +336,11 @@ async def redrive(
     if identifiers:
         path = "/api/actions/dead-letters/{}/redrive"
         found = await each(
-            identifiers, lambda one: desk.ask("POST", path.format(segment(one)), body={"dry_run": dry_run})
+            identifiers, lambda one: api.ask("POST", path.format(segment(one)), body={"dry_run": dry_run})
         )
         return found, table(found, "id", "dry_run")
     if not (everything or error_code or reason):
         raise Invalid("name dead letters by their ids or by a filter, such as --error-code, or give --all")
     body = {"error_code": error_code, "reason": reason, "dry_run": dry_run, "rate_per_second": rate}
-    answer = await desk.ask("POST", "/api/actions/dead-letters/redrive", body=body)
+    answer = await api.ask("POST", "/api/actions/dead-letters/redrive", body=body)
     return answer, lines(f"{answer['matched']} {'would go' if dry_run else 'went back to work'}.")

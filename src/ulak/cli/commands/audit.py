@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, lines, table
+from ulak.cli.command import Api, Shown, asks, lines, table
 from ulak.errors import Invalid
 
 audit = typer.Typer(help="Look at the audit log and check it.", no_args_is_help=True)
@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 @asks(audit, "list")
 async def list_(
-    desk: Desk,
+    api: Api,
     who: Annotated[str | None, typer.Option(help="Only what this key or person did.")] = None,
     verb: Annotated[str | None, typer.Option(help="Only this verb, or all that begin with this word.")] = None,
     object_: Annotated[str | None, typer.Option("--object", help="Only what was done to this.")] = None,
@@ -27,7 +27,7 @@ async def list_(
 ) -> Shown:
     """Lines of the audit log, newest first."""
     wanted = {"who": who, "verb": verb, "object": object_, "after": after, "limit": limit}
-    page = await desk.ask("GET", "/api/audit", {name: value for name, value in wanted.items() if value is not None})
+    page = await api.ask("GET", "/api/audit", {name: value for name, value in wanted.items() if value is not None})
     return page, table(
         page["items"],
         "seq",
@@ -42,18 +42,18 @@ async def list_(
 
 @asks(audit, exit_status=lambda answer: 0 if answer["valid"] else 1)
 async def verify(
-    desk: Desk,
+    api: Api,
     head: Annotated[
         str | None, typer.Option(metavar="SEQ:HASH", help="A line that must be there, as an earlier run printed it.")
     ] = None,
 ) -> Shown:
     """Follow the chain from the first line to the last; ends with status 1 if a line does not fit."""
-    answer = await desk.ask("GET", "/api/audit/verify")
+    answer = await api.ask("GET", "/api/audit/verify")
     if head is not None:
         seq, _, digest = head.partition(":")
         if not (seq.isascii() and seq.isdecimal() and digest):
             raise Invalid(f"--head {head!r:.100} is not SEQ:HASH; give what an earlier run printed")
-        page = await desk.ask("GET", "/api/audit", {"after": str(int(seq) + 1), "limit": 1})
+        page = await api.ask("GET", "/api/audit", {"after": str(int(seq) + 1), "limit": 1})
         answer["valid"] = answer["valid"] and [line["hash"] for line in page["items"]] == [digest]
     return answer, lines(_told(answer, head))
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, lines, table
+from ulak.cli.command import Api, Shown, asks, lines, table
 from ulak.errors import Invalid
 
 ID_LETTERS = 16
@@ -20,15 +20,15 @@ def register(app: typer.Typer) -> None:
 
 
 @asks(breakers, "list")
-async def list_(desk: Desk) -> Shown:
+async def list_(api: Api) -> Shown:
     """Breakers that are not closed."""
-    answer = await desk.ask("GET", "/api/breakers")
+    answer = await api.ask("GET", "/api/breakers")
     return answer, table(answer["breakers"], "id", "destination", "state", "failures", "untilAt", empty=EMPTY)
 
 
 @asks(breakers)
 async def reset(
-    desk: Desk,
+    api: Api,
     which: Annotated[str | None, typer.Argument(metavar="[ID|DESTINATION]")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
 ) -> Shown:
@@ -37,5 +37,5 @@ async def reset(
         raise Invalid("name a breaker by its id or its destination, or give --all; see: ulak breakers list")
     # What looks like an id may be a destination all the same, so it is asked for as both.
     named = {"id": which if which is not None and len(which) == ID_LETTERS else None, "destination": which}
-    answer = await desk.ask("POST", "/api/breakers/reset", body={**named, "all": everything})
+    answer = await api.ask("POST", "/api/breakers/reset", body={**named, "all": everything})
     return answer, lines(f"{answer['reset']} closed.")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, lines, segment, table
+from ulak.cli.command import Api, Shown, asks, lines, segment, table
 from ulak.errors import Invalid
 
 NOTHING = "Nothing waits: every topic takes its messages."
@@ -20,22 +20,22 @@ def register(app: typer.Typer) -> None:
 
 @asks(bus)
 async def waiting(
-    desk: Desk,
+    api: Api,
     topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]", help="The messages of this topic.")] = None,
     after: Annotated[str | None, typer.Option(help="`next` of the page above.")] = None,
     limit: Annotated[int, typer.Option(help="Most rows.")] = 50,
 ) -> Shown:
     """Topics that do not take their messages; of one topic, the messages."""
     if topic is None:
-        answer = await desk.ask("GET", "/api/bus/waiting")
+        answer = await api.ask("GET", "/api/bus/waiting")
         return answer, table(answer["topics"], "topic", "number", "cause", empty=NOTHING)
-    page = await desk.ask("GET", f"/api/bus/waiting/{segment(topic)}", {"after": after, "limit": limit})
+    page = await api.ask("GET", f"/api/bus/waiting/{segment(topic)}", {"after": after, "limit": limit})
     return page, table(page["items"], "id", "key", "bytes", empty=NOTHING)
 
 
 @asks(bus)
 async def drop(
-    desk: Desk,
+    api: Api,
     topic: Annotated[str, typer.Argument(metavar="TOPIC")],
     identifier: Annotated[str | None, typer.Argument(metavar="[ID]", help="One message.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All that wait for the topic.")] = False,
@@ -44,5 +44,5 @@ async def drop(
     if (identifier is None) != everything:
         raise Invalid("name one message by its id, or give --all; see: ulak bus waiting TOPIC")
     body = {"id": identifier, "all": everything}
-    answer = await desk.ask("POST", f"/api/bus/waiting/{segment(topic)}/drop", body=body)
+    answer = await api.ask("POST", f"/api/bus/waiting/{segment(topic)}/drop", body=body)
     return answer, lines(f"{answer['dropped']} dropped.")

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ulak.cli import logs
-from ulak.cli.command import AsJson, Desk, Shown, asks, lines, segment, table
+from ulak.cli.command import Api, AsJson, Shown, asks, lines, segment, table
 from ulak.cli.option import Assignments, ConfigFile, load_settings
 from ulak.errors import Invalid
 from ulak.settings import Settings
@@ -76,24 +76,24 @@ def _files(pk: Path | None, gb: Path | None, file: Path | None) -> dict[str, Pat
 
 
 async def _sync(settings: Settings, registry: str, files: Mapping[str, Path], *, wait: bool) -> dict[str, Any]:
-    from ulak.cli.api_client import open_desk
+    from ulak.cli.api_client import open_api
     from ulak.cli.running_server import find_beside
 
     path = f"/api/changes/{segment(registry)}"
     served = bool(settings.client.url) or find_beside(settings.store) is not None
     if not served:
         return await (_sync_here if wait else _begin_here)(settings, registry, files)
-    async with open_desk(settings) as desk:
+    async with open_api(settings) as api:
         body: dict[str, Any] = {}
         if files:
-            inbox = await desk.ask("GET", f"{path}/inbox")
+            inbox = await api.ask("GET", f"{path}/inbox")
             body = {"inbox": await asyncio.to_thread(stage, Path(inbox["folder"]), files)}
-        begun: dict[str, Any] = await desk.ask("POST", f"{path}/sync", body=body)
+        begun: dict[str, Any] = await api.ask("POST", f"{path}/sync", body=body)
         if not wait or begun["status"] == "partial":
             return begun
         with _progress(registry):
             while True:
-                found: dict[str, Any] = await desk.ask("GET", f"{path}/syncs/{begun['syncId']}")
+                found: dict[str, Any] = await api.ask("GET", f"{path}/syncs/{begun['syncId']}")
                 if found["status"] != "running":
                     return found
                 await asyncio.sleep(LOOK_SECONDS)
@@ -182,9 +182,9 @@ def _print_sync(found: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 @asks(changes)
-async def status(desk: Desk) -> Shown:
+async def status(api: Api) -> Shown:
     """Every feed: how many records, up to when, and where its log stands."""
-    found = await desk.ask("GET", "/api/v1/status")
+    found = await api.ask("GET", "/api/v1/status")
     rows = [{"feed": name, **feed} for name, feed in found["feeds"].items()]
     return found, table(
         rows,
@@ -199,12 +199,12 @@ async def status(desk: Desk) -> Shown:
 
 @asks(changes, "list")
 async def list_(
-    desk: Desk,
+    api: Api,
     registry: Registry,
     limit: Annotated[int, typer.Option(help="Most syncs of one page.")] = 20,
 ) -> Shown:
     """Syncs of a registry, newest first."""
-    found = await desk.ask("GET", f"/api/changes/{segment(registry)}/syncs", {"limit": limit})
+    found = await api.ask("GET", f"/api/changes/{segment(registry)}/syncs", {"limit": limit})
     return found, table(
         found["items"],
         "syncId",
@@ -217,37 +217,37 @@ async def list_(
 
 
 @asks(changes)
-async def show(desk: Desk, registry: Registry, sync_id: SyncId) -> Shown:
+async def show(api: Api, registry: Registry, sync_id: SyncId) -> Shown:
     """One sync with its numbers."""
-    found = await desk.ask("GET", f"/api/changes/{segment(registry)}/syncs/{segment(sync_id)}")
+    found = await api.ask("GET", f"/api/changes/{segment(registry)}/syncs/{segment(sync_id)}")
     return found, lambda: _print_sync(found, as_json=False)
 
 
 @asks(changes)
-async def preview(desk: Desk, registry: Registry, sync_id: SyncId) -> Shown:
+async def preview(api: Api, registry: Registry, sync_id: SyncId) -> Shown:
     """Preview a list that a sync has held back: its numbers, and the first of the changes."""
-    found = await desk.ask("GET", f"/api/changes/{segment(registry)}/syncs/{segment(sync_id)}/preview")
+    found = await api.ask("GET", f"/api/changes/{segment(registry)}/syncs/{segment(sync_id)}/preview")
     rows = [{"feed": name, **one} for name, feed in found["feeds"].items() for one in feed["changes"]]
     return found, table(rows, "feed", "identifier", "changeType")
 
 
 @asks(changes)
 async def approve(
-    desk: Desk,
+    api: Api,
     registry: Registry,
     sync_id: SyncId,
     ceiling: Annotated[int, typer.Option(help="Publish only if no more than this many changes were held back.")],
 ) -> Shown:
     """Publish what a sync has held back, as a new sync."""
     path = f"/api/changes/{segment(registry)}/syncs/{segment(sync_id)}/approve"
-    found = await desk.ask("POST", path, body={"ceiling": ceiling})
+    found = await api.ask("POST", path, body={"ceiling": ceiling})
     return found, lines(f"sync {found['syncId']} has begun")
 
 
 @asks(changes)
-async def reject(desk: Desk, registry: Registry, sync_id: SyncId) -> Shown:
+async def reject(api: Api, registry: Registry, sync_id: SyncId) -> Shown:
     """Drop what a sync has held back."""
-    found = await desk.ask("POST", f"/api/changes/{segment(registry)}/syncs/{segment(sync_id)}/reject")
+    found = await api.ask("POST", f"/api/changes/{segment(registry)}/syncs/{segment(sync_id)}/reject")
     return found, lines("Dropped.")
 
 

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.progress import track
 from rich.table import Table
 
-from ulak.cli.command import Desk, Shown, asks, lines, segment, table
+from ulak.cli.command import Api, Shown, asks, lines, segment, table
 from ulak.compute import Engine, Result, Task, TaskType
 from ulak.errors import Invalid
 
@@ -71,7 +71,7 @@ def map_(
 
 @asks(compute, may_make=True)
 async def submit(
-    desk: Desk,
+    api: Api,
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="Path below compute.script_root.")],
     param: Parameters = None,
     cpu: Cpu = False,
@@ -79,50 +79,50 @@ async def submit(
 ) -> Shown:
     """Accept a durable task: it survives a restart and is run by the server or a worker."""
     body = {"script_path": script, "params": _parameters(param), "task_type": _type(cpu).value}
-    task = await desk.ask("POST", "/api/compute/tasks", body=body)
+    task = await api.ask("POST", "/api/compute/tasks", body=body)
     if wait:
-        task = await desk.ask("GET", f"/api/compute/tasks/{task['task_id']}/result", {"wait": wait})
+        task = await api.ask("GET", f"/api/compute/tasks/{task['task_id']}/result", {"wait": wait})
     return task, lines(json.dumps(task, ensure_ascii=False))
 
 
 @asks(compute, "list")
 async def list_(
-    desk: Desk,
+    api: Api,
     after: Annotated[str | None, typer.Option(help="`next` of the page above.")] = None,
     limit: Annotated[int, typer.Option(help="Most rows.")] = 50,
 ) -> Shown:
     """Durable tasks, newest first."""
-    page = await desk.ask("GET", "/api/compute/tasks", {"after": after, "limit": limit})
+    page = await api.ask("GET", "/api/compute/tasks", {"after": after, "limit": limit})
     return page, table(page["items"], "task_id", "status", "task_type", "attempts", "script_path", "accepted_at")
 
 
 @asks(compute)
-async def result(desk: Desk, identifier: Annotated[str, typer.Argument(metavar="ID")]) -> Shown:
+async def result(api: Api, identifier: Annotated[str, typer.Argument(metavar="ID")]) -> Shown:
     """How a durable task ended, or where it stands."""
-    found = await desk.ask("GET", f"/api/compute/tasks/{segment(identifier)}/result")
+    found = await api.ask("GET", f"/api/compute/tasks/{segment(identifier)}/result")
     return found, lines(json.dumps(found, ensure_ascii=False))
 
 
 @asks(compute)
-async def cancel(desk: Desk, identifier: Annotated[str, typer.Argument(metavar="ID")]) -> Shown:
+async def cancel(api: Api, identifier: Annotated[str, typer.Argument(metavar="ID")]) -> Shown:
     """Cancel a durable task, also while it runs."""
-    found = await desk.ask("POST", f"/api/compute/tasks/{segment(identifier)}/cancel")
+    found = await api.ask("POST", f"/api/compute/tasks/{segment(identifier)}/cancel")
     return found, table([found], "task_id", "status")
 
 
 @asks(compute)
 async def stats(
-    desk: Desk,
+    api: Api,
     watch: Annotated[int, typer.Option("--watch", metavar="SECONDS", help="Refresh every second for so long.")] = 0,
 ) -> Shown:
     """Load per worker, queue depth per class, wait and run times, restarts and retries."""
-    found = await desk.ask("GET", "/api/compute/stats")
+    found = await api.ask("GET", "/api/compute/stats")
     if not watch:
         return found, lambda: Console().print(_drawn(found))
     with Live(_drawn(found), console=Console()) as live:
         for _ in range(watch):
             await asyncio.sleep(1)
-            found = await desk.ask("GET", "/api/compute/stats")
+            found = await api.ask("GET", "/api/compute/stats")
             live.update(_drawn(found))
     return found, lambda: None
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, lines
+from ulak.cli.command import Api, Shown, asks, lines
 from ulak.cli.option import Assignments, ConfigFile, load_settings
 from ulak.errors import Unavailable
 
@@ -28,9 +28,9 @@ def migrate(config: ConfigFile = None, assignments: Assignments = None) -> None:
 
 
 @asks(db)
-async def check(desk: Desk) -> Shown:
+async def check(api: Api) -> Shown:
     """Is every accepted job accounted for? The exit code is 1 when not, or when the schema does not fit."""
-    found = await desk.ask("GET", "/api/db")
+    found = await api.ask("GET", "/api/db")
     if found["differences"]:
         raise Unavailable(
             "jobs are not accounted for: "
@@ -102,7 +102,7 @@ def _tell_held(held: int) -> None:
 
 
 @asks(db)
-async def resume(desk: Desk) -> Shown:
+async def resume(api: Api) -> Shown:
     """Let go what a restore has held: jobs get their due times back, and what is overdue runs."""
-    answer = await desk.ask("POST", "/api/db/resume")
+    answer = await api.ask("POST", "/api/db/resume")
     return answer, lines(f"{answer['resumed']} jobs were let go.")

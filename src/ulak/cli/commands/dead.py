@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
+from ulak.cli.command import Api, Shown, asks, each, lines, segment, table
 from ulak.errors import Invalid
 from ulak.spine.units.dead_letters import ERROR_CLASSES
 
@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
 @asks(dead, "list")
 async def list_(
-    desk: Desk,
+    api: Api,
     kind: Kind = None,
     error_class: ErrorClass = None,
     contains: Contains = None,
@@ -49,7 +49,7 @@ async def list_(
 ) -> Shown:
     """Dead letters, oldest first."""
     wanted = _filter(kind, error_class, contains, died_before, died_after, code)
-    page = await desk.ask("GET", "/api/dead", {**wanted, "after": after, "limit": limit, "reveal": reveal})
+    page = await api.ask("GET", "/api/dead", {**wanted, "after": after, "limit": limit, "reveal": reveal})
     return page, table(page["dead"], *COLUMNS, empty=EMPTY)
 
 
@@ -74,12 +74,12 @@ def _filter(
 
 @asks(dead)
 async def edit(
-    desk: Desk,
+    api: Api,
     identifier: DeadId,
     payload: Annotated[str, typer.Argument(metavar="JSON", help="The new payload; @FILE reads it, - takes the input.")],
 ) -> Shown:
     """Replace a dead letter's payload before it is sent again."""
-    await desk.ask("PUT", f"/api/dead/{segment(identifier)}/payload", body=_payload(payload))
+    await api.ask("PUT", f"/api/dead/{segment(identifier)}/payload", body=_payload(payload))
     return {"id": identifier}, lines(
         f"The payload of {identifier} is replaced; send it: ulak dead redrive {identifier}"
     )
@@ -96,15 +96,15 @@ def _payload(given: str) -> Any:
 
 
 @asks(dead)
-async def drop(desk: Desk, identifiers: Annotated[list[str], typer.Argument(metavar="ID...")]) -> Shown:
+async def drop(api: Api, identifiers: Annotated[list[str], typer.Argument(metavar="ID...")]) -> Shown:
     """Drop dead letters for good."""
-    await each(identifiers, lambda one: desk.ask("DELETE", f"/api/dead/{segment(one)}"))
+    await each(identifiers, lambda one: api.ask("DELETE", f"/api/dead/{segment(one)}"))
     return {"dropped": identifiers}, lines(f"Dropped: {', '.join(identifiers)}")
 
 
 @asks(dead)
 async def redrive(
-    desk: Desk,
+    api: Api,
     identifiers: Annotated[list[str] | None, typer.Argument(metavar="[ID...]")] = None,
     kind: Kind = None,
     error_class: ErrorClass = None,
@@ -121,18 +121,18 @@ async def redrive(
     if identifiers and (wanted or everything or rate is not None):
         raise Invalid("ids say which to send, and they go at once: give them without a filter, --all or --rate")
     if identifiers:
-        return await send_again(desk, identifiers, dry_run=dry_run)
+        return await send_again(api, identifiers, dry_run=dry_run)
     if not wanted and not everything:
         raise Invalid("name dead letters by their ids or by a filter, such as --kind, or give --all")
     body = {**wanted, "all": everything, "dryRun": dry_run}
     if dry_run or rate is None:
-        answer = await desk.ask("POST", "/api/dead/redrive", body=body)
+        answer = await api.ask("POST", "/api/dead/redrive", body=body)
         return answer, _told(answer, dry_run=dry_run)
-    return await _send_at_a_rate(desk, wanted, rate)
+    return await _send_at_a_rate(api, wanted, rate)
 
 
-async def send_again(desk: Desk, identifiers: list[str], *, dry_run: bool = False) -> Shown:
-    answer = await desk.ask("POST", "/api/dead/redrive", body={"ids": identifiers, "dryRun": dry_run})
+async def send_again(api: Api, identifiers: list[str], *, dry_run: bool = False) -> Shown:
+    answer = await api.ask("POST", "/api/dead/redrive", body={"ids": identifiers, "dryRun": dry_run})
     missing = [one for one in identifiers if one not in answer["ids"]]
     if missing:
         raise Invalid(
@@ -146,17 +146,17 @@ def _told(answer: dict[str, Any], *, dry_run: bool) -> Any:
     return lines(f"{answer['matched']} would go." if dry_run else f"{answer['redriven']} went back to work.")
 
 
-async def _send_at_a_rate(desk: Desk, wanted: dict[str, str], rate: float) -> Shown:
+async def _send_at_a_rate(api: Api, wanted: dict[str, str], rate: float) -> Shown:
     """Paced here, so that it can be watched and stopped."""
     ids: list[str] = []
     after: str | None = "0"
     while after is not None:
-        page = await desk.ask("GET", "/api/dead", {**wanted, "after": after, "limit": PAGE})
+        page = await api.ask("GET", "/api/dead", {**wanted, "after": after, "limit": PAGE})
         ids += [one["id"] for one in page["dead"]]
         after = page["after"]
     went: list[str] = []
     for identifier in track(ids, "sending again", console=Console(stderr=True)):
-        went += (await desk.ask("POST", "/api/dead/redrive", body={"ids": [identifier]}))["ids"]
+        went += (await api.ask("POST", "/api/dead/redrive", body={"ids": [identifier]}))["ids"]
         await asyncio.sleep(1 / rate)
     answer = {"matched": len(ids), "redriven": len(went), "ids": went}
     return answer, _told(answer, dry_run=False)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ulak.cli.command import AsJson, Desk, Shown, asks, lines, segment, table
+from ulak.cli.command import Api, AsJson, Shown, asks, lines, segment, table
 from ulak.cli.option import Assignments, ConfigFile, load_settings
 from ulak.cli.table import fact, local
 from ulak.errors import Invalid
@@ -27,20 +27,20 @@ def register(app: typer.Typer) -> None:
 
 @asks(dispatch)
 async def helpers(
-    desk: Desk,
+    api: Api,
     status: Annotated[str | None, typer.Option(help="IDLE, OFFERED, BUSY, PAUSED or INACTIVE.")] = None,
     bbox: Annotated[str | None, typer.Option(help="west,south,east,north in degrees.")] = None,
     after: Annotated[str | None, typer.Option(help="The next page: after this id.")] = None,
     limit: Annotated[int, typer.Option(help="Most rows.")] = 50,
 ) -> Shown:
     """Helpers, by id."""
-    page = await desk.ask("GET", "/helpers", {"status": status, "bbox": bbox, "after": after, "limit": limit})
+    page = await api.ask("GET", "/helpers", {"status": status, "bbox": bbox, "after": after, "limit": limit})
     return page, table(page["items"], *HELPER_COLUMNS, empty="No helpers. PUT /helpers/ID adds one.")
 
 
 @asks(dispatch, "open", may_make=True)
 async def open_task(
-    desk: Desk,
+    api: Api,
     category: Annotated[str, typer.Argument(help="What is needed.")],
     latitude: Annotated[float, typer.Option(help="Where, in degrees.")],
     longitude: Annotated[float, typer.Option(help="Where, in degrees.")],
@@ -58,14 +58,14 @@ async def open_task(
         "description": description,
     }  # fmt: skip
     request = {name: value for name, value in given.items() if value is not None}
-    made = await desk.ask("POST", "/tasks", body=request)
+    made = await api.ask("POST", "/tasks", body=request)
     return made, lines(_state(made))
 
 
 @asks(dispatch)
-async def show(desk: Desk, identifier: Id) -> Shown:
+async def show(api: Api, identifier: Id) -> Shown:
     """One task with its timeline."""
-    found = await desk.ask("GET", f"/tasks/{segment(identifier)}")
+    found = await api.ask("GET", f"/tasks/{segment(identifier)}")
     facts = [f"{name}: {fact(value)}" for name, value in found.items() if name != "timeline" and value is not None]
     steps = [_step(one) for one in found["timeline"]]
     return found, lines(*facts, "timeline:", *steps)
@@ -73,7 +73,7 @@ async def show(desk: Desk, identifier: Id) -> Shown:
 
 @asks(dispatch, "list")
 async def list_(
-    desk: Desk,
+    api: Api,
     status: Annotated[str | None, typer.Option(help="Only this status, for example OFFERED.")] = None,
     helper: Annotated[str | None, typer.Option(help="Only this helper's tasks.")] = None,
     requester: Annotated[str | None, typer.Option(help="Only this requester's tasks.")] = None,
@@ -82,47 +82,47 @@ async def list_(
 ) -> Shown:
     """Tasks, newest first."""
     query = {"status": status, "helperId": helper, "requesterId": requester, "after": after, "limit": limit}
-    page = await desk.ask("GET", "/tasks", query)
+    page = await api.ask("GET", "/tasks", query)
     return page, table(page["items"], *TASK_COLUMNS, empty="No tasks fit. Open one: ulak dispatch open")
 
 
 @asks(dispatch)
-async def accept(desk: Desk, identifier: Id, helper: Who) -> Shown:
+async def accept(api: Api, identifier: Id, helper: Who) -> Shown:
     """Answer an offer with yes."""
-    return await _answered(desk, identifier, "accept", {"helperId": helper})
+    return await _answered(api, identifier, "accept", {"helperId": helper})
 
 
 @asks(dispatch)
-async def reject(desk: Desk, identifier: Id, helper: Who) -> Shown:
+async def reject(api: Api, identifier: Id, helper: Who) -> Shown:
     """Answer an offer with no; the next is asked at once."""
-    return await _answered(desk, identifier, "reject", {"helperId": helper})
+    return await _answered(api, identifier, "reject", {"helperId": helper})
 
 
 @asks(dispatch)
 async def cancel(
-    desk: Desk, identifier: Id, reason: Annotated[str | None, typer.Option(help="Why; kept with the task.")] = None
+    api: Api, identifier: Id, reason: Annotated[str | None, typer.Option(help="Why; kept with the task.")] = None
 ) -> Shown:
     """End a task that needs no help any more."""
-    return await _answered(desk, identifier, "cancel", {} if reason is None else {"reason": reason})
+    return await _answered(api, identifier, "cancel", {} if reason is None else {"reason": reason})
 
 
-async def _answered(desk: Desk, identifier: str, verb: str, body: dict[str, Any]) -> Shown:
-    found = await desk.ask("PUT", f"/tasks/{segment(identifier)}/{verb}", body=body)
+async def _answered(api: Api, identifier: str, verb: str, body: dict[str, Any]) -> Shown:
+    found = await api.ask("PUT", f"/tasks/{segment(identifier)}/{verb}", body=body)
     return found, lines(_state(found))
 
 
 @asks(dispatch)
-async def explain(desk: Desk, identifier: Id) -> Shown:
+async def explain(api: Api, identifier: Id) -> Shown:
     """Per search: who was ranked where, and who was left out for which reason."""
-    found = await desk.ask("GET", f"/tasks/{segment(identifier)}/explain")
+    found = await api.ask("GET", f"/tasks/{segment(identifier)}/explain")
     told = [line for one in found["searches"] for line in _search(one)]
     return found, lines(*told)
 
 
 @asks(dispatch)
-async def fairness(desk: Desk) -> Shown:
+async def fairness(api: Api) -> Shown:
     """How evenly work is shared, and how long people wait."""
-    found = await desk.ask("GET", "/api/dispatch/fairness")
+    found = await api.ask("GET", "/api/dispatch/fairness")
     return found, lines(*(f"{name}: {fact(value)}" for name, value in found.items()))
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, lines, segment, table
+from ulak.cli.command import Api, Shown, asks, lines, segment, table
 
 cron = typer.Typer(help="Look at cron entries, and run one now.", no_args_is_help=True)
 
@@ -17,19 +17,19 @@ def register(app: typer.Typer) -> None:
     app.add_typer(cron, name="cron")
 
 
-async def workers(desk: Desk) -> Shown:
+async def workers(api: Api) -> Shown:
     """Processes that have the store open. `running` is known of the process that answers."""
-    page = await desk.ask("GET", "/api/workers")
+    page = await api.ask("GET", "/api/workers")
     return page, table(page["items"], "id", "label", "running", "startedAt", "leaseAt", "node", "isThis")
 
 
 async def timers(
-    desk: Desk,
+    api: Api,
     after: Annotated[str | None, typer.Option(help="`next` of the page before, as --json shows it.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most rows.")] = 50,
 ) -> Shown:
     """Jobs that are put off, the nearest first."""
-    page = await desk.ask("GET", "/api/timers", {"limit": limit} | ({} if after is None else {"after": after}))
+    page = await api.ask("GET", "/api/timers", {"limit": limit} | ({} if after is None else {"after": after}))
     return page, table(
         page["items"], "id", "kind", "dueAt", "attempt", "key",
         empty="No timers. A job with a delay, or one that is tried again later, is here.",
@@ -37,9 +37,9 @@ async def timers(
 
 
 @asks(cron, "list")
-async def list_(desk: Desk) -> Shown:
+async def list_(api: Api) -> Shown:
     """Cron entries of the process that answers, with their next times."""
-    page = await desk.ask("GET", "/api/cron")
+    page = await api.ask("GET", "/api/cron")
     return page, table(
         page["items"], "name", "expression", "nextAt", "kind", "timeZone",
         empty='No entries. Declare one: ulak.cron("nightly", "0 3 * * *", "report.make")',
@@ -47,7 +47,7 @@ async def list_(desk: Desk) -> Shown:
 
 
 @asks(cron, "run")
-async def run(desk: Desk, name: Annotated[str, typer.Argument(metavar="NAME")]) -> Shown:
+async def run(api: Api, name: Annotated[str, typer.Argument(metavar="NAME")]) -> Shown:
     """Run a cron entry now, in addition to its scheduled times."""
-    done = await desk.ask("POST", f"/api/cron/{segment(name, slashes=True)}/run")
+    done = await api.ask("POST", f"/api/cron/{segment(name, slashes=True)}/run")
     return done, lines(f"{done['id']}  {done['name']} was enqueued.")

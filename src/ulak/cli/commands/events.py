@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, lines
+from ulak.cli.command import Api, Shown, asks, lines
 from ulak.cli.table import local
 
 PAUSE_SECONDS = 1.0
@@ -19,18 +19,18 @@ def register(app: typer.Typer) -> None:
 
 
 async def events(
-    desk: Desk,
+    api: Api,
     after: Annotated[int, typer.Option(help="Only events above this sequence number.")] = 0,
     limit: Annotated[int, typer.Option(help="Most events of one page.")] = 100,
     follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes; one line of JSON each.")] = False,
 ) -> Shown:
     """Events in commit order."""
-    page = await desk.ask("GET", "/api/events", {"after": after, "limit": limit})
+    page = await api.ask("GET", "/api/events", {"after": after, "limit": limit})
     while follow:
         _print(page["events"])
         if not page["events"]:  # a page may be short while there is more
             await asyncio.sleep(PAUSE_SECONDS)
-        page = await desk.ask("GET", "/api/events", {"after": page["after"], "limit": limit})
+        page = await api.ask("GET", "/api/events", {"after": page["after"], "limit": limit})
     return page, lines(*map(_line, page["events"]))
 
 

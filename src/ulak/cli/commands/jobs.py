@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
+from ulak.cli.command import Api, Shown, asks, each, lines, segment, table
 from ulak.cli.commands.dead import send_again
 from ulak.cli.table import fact, local
 from ulak.spine.units.records import STATUSES
@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 @asks(jobs, "list")
 async def list_(
-    desk: Desk,
+    api: Api,
     kind: Annotated[str | None, typer.Option(help="Only this kind.")] = None,
     status: Annotated[str | None, typer.Option(help=f"Only this status: {', '.join(STATUSES)}.")] = None,
     key: Annotated[str | None, typer.Option(help="Only of this key.")] = None,
@@ -36,16 +36,16 @@ async def list_(
 ) -> Shown:
     """Jobs, newest first, live and finished."""
     query = {"kind": kind, "status": status, "key": key, "acceptedAfter": after, "acceptedBefore": until}
-    page = await desk.ask("GET", "/api/jobs", {**query, "before": before, "limit": limit})
+    page = await api.ask("GET", "/api/jobs", {**query, "before": before, "limit": limit})
     return page, table(
         page["jobs"], *COLUMNS, empty="No jobs fit. Enqueue one: POST /api/jobs, or ulak.enqueue in Python."
     )
 
 
 @asks(jobs)
-async def show(desk: Desk, identifier: JobId, reveal: Reveal = False) -> Shown:
+async def show(api: Api, identifier: JobId, reveal: Reveal = False) -> Shown:
     """One job with its timeline."""
-    job = await desk.ask("GET", f"/api/jobs/{segment(identifier)}", {"reveal": reveal})
+    job = await api.ask("GET", f"/api/jobs/{segment(identifier)}", {"reveal": reveal})
     facts = [f"{name}: {fact(value)}" for name, value in job.items() if name != "timeline" and value is not None]
     steps = [
         f"  {local(one['at'])}  {one['word']} ({one['attempt']})  {fact(one['detail'])}" for one in job["timeline"]
@@ -54,13 +54,13 @@ async def show(desk: Desk, identifier: JobId, reveal: Reveal = False) -> Shown:
 
 
 @asks(jobs)
-async def cancel(desk: Desk, identifiers: JobIds) -> Shown:
+async def cancel(api: Api, identifiers: JobIds) -> Shown:
     """Cancel jobs: at once while they wait, by a mark that the worker sees while they run."""
-    verdicts = await each(identifiers, lambda one: desk.ask("POST", f"/api/jobs/{segment(one)}/cancel"))
+    verdicts = await each(identifiers, lambda one: api.ask("POST", f"/api/jobs/{segment(one)}/cancel"))
     return verdicts, table(verdicts, "id", "status")
 
 
 @asks(jobs)
-async def redrive(desk: Desk, identifiers: JobIds) -> Shown:
+async def redrive(api: Api, identifiers: JobIds) -> Shown:
     """Send dead jobs again, with fresh attempts."""
-    return await send_again(desk, identifiers)
+    return await send_again(api, identifiers)

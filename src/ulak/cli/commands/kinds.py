@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, lines, segment, table
+from ulak.cli.command import Api, Shown, asks, lines, segment, table
 from ulak.errors import Invalid
 
 kinds = typer.Typer(help="Look at job kinds; pause, resume and bound them live.", no_args_is_help=True)
@@ -18,9 +18,9 @@ def register(app: typer.Typer) -> None:
 
 
 @asks(kinds, "list")
-async def list_(desk: Desk) -> Shown:
+async def list_(api: Api) -> Shown:
     """Kinds that have a handler, unfinished jobs, or a control."""
-    page = await desk.ask("GET", "/api/kinds")
+    page = await api.ask("GET", "/api/kinds")
     return page, table(
         page["items"],
         "kind",
@@ -34,20 +34,20 @@ async def list_(desk: Desk) -> Shown:
 
 
 @asks(kinds)
-async def pause(desk: Desk, kind: Kind) -> Shown:
+async def pause(api: Api, kind: Kind) -> Shown:
     """Accept jobs of a kind and let them wait; attempts that run end as usual."""
-    return await _change(desk, kind, {"paused": True})
+    return await _change(api, kind, {"paused": True})
 
 
 @asks(kinds)
-async def resume(desk: Desk, kind: Kind) -> Shown:
+async def resume(api: Api, kind: Kind) -> Shown:
     """Let the jobs of a kind run again."""
-    return await _change(desk, kind, {"paused": False})
+    return await _change(api, kind, {"paused": False})
 
 
 @asks(kinds, "set")
 async def set_(
-    desk: Desk,
+    api: Api,
     kind: Kind,
     concurrency: Annotated[int | None, typer.Option(help="Most jobs at once, in each process.")] = None,
     declared: Annotated[bool, typer.Option("--declared", help="As many as its handler declares.")] = False,
@@ -55,11 +55,11 @@ async def set_(
     """Bound how many jobs of a kind run at once."""
     if (concurrency is None) == (not declared):
         raise Invalid("give --concurrency N or --declared")
-    return await _change(desk, kind, {"concurrency": concurrency})
+    return await _change(api, kind, {"concurrency": concurrency})
 
 
-async def _change(desk: Desk, kind: str, change: dict[str, Any]) -> Shown:
-    state = await desk.ask("PATCH", f"/api/kinds/{segment(kind, slashes=True)}", body=change)
+async def _change(api: Api, kind: str, change: dict[str, Any]) -> Shown:
+    state = await api.ask("PATCH", f"/api/kinds/{segment(kind, slashes=True)}", body=change)
     most = "as many as its handler declares" if state["concurrency"] is None else f"at most {state['concurrency']}"
     now = "is paused; resumed, it runs" if state["paused"] else "runs"
     return state, lines(f"{kind} {now} {most} at once in each process.")

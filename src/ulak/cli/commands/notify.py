@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ulak.cli.command import Desk, Shown, asks, each, lines, segment, table
+from ulak.cli.command import Api, Shown, asks, each, lines, segment, table
 from ulak.cli.table import fact, local
 from ulak.errors import Invalid
 
@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 @asks(notify, may_make=True)
 async def send(
-    desk: Desk,
+    api: Api,
     notification_type: Annotated[str, typer.Argument(metavar="TYPE", help="EMAIL, SMS, PUSH, IN_APP or WEBHOOK.")],
     recipient: Annotated[str, typer.Argument(help="Address, number, user, device or URL.")],
     body: Annotated[str | None, typer.Argument(help="What it says; or give --template.")] = None,
@@ -70,7 +70,7 @@ async def send(
         "reference": reference,
     }
     request = {name: value for name, value in given.items() if value is not None}
-    accepted = await desk.ask("POST", "/api/notifications", body=request)
+    accepted = await api.ask("POST", "/api/notifications", body=request)
     return accepted, lines(f"{accepted['id']}  {accepted['status']}")
 
 
@@ -82,9 +82,9 @@ def _object(option: str, text: str | None) -> Any:
 
 
 @asks(notify)
-async def show(desk: Desk, identifier: Id, reveal: Reveal = False) -> Shown:
+async def show(api: Api, identifier: Id, reveal: Reveal = False) -> Shown:
     """One notification with its attempts and timeline."""
-    found = await desk.ask("GET", f"/api/notifications/{segment(identifier)}", {"reveal": reveal})
+    found = await api.ask("GET", f"/api/notifications/{segment(identifier)}", {"reveal": reveal})
     facts = [f"{name}: {fact(value)}" for name, value in found.items() if name != "timeline" and value is not None]
     steps = [
         f"  {local(one['at'])}  {one['what']} ({one['attempt']})  {fact(one['detail'])}" for one in found["timeline"]
@@ -94,7 +94,7 @@ async def show(desk: Desk, identifier: Id, reveal: Reveal = False) -> Shown:
 
 @asks(notify, "list")
 async def list_(
-    desk: Desk,
+    api: Api,
     status: Annotated[str | None, typer.Option(help="Only this status, for example DELIVERED or HELD.")] = None,
     notification_type: Annotated[str | None, typer.Option("--type", help="Only this type.")] = None,
     reference: Annotated[str | None, typer.Option(help="Only those with this reference.")] = None,
@@ -111,31 +111,31 @@ async def list_(
         "limit": limit,
         "reveal": reveal,
     }
-    page = await desk.ask("GET", "/api/notifications", query)
+    page = await api.ask("GET", "/api/notifications", query)
     return page, table(page["items"], *COLUMNS, empty=EMPTY)
 
 
 @asks(notify)
-async def cancel(desk: Desk, identifiers: Annotated[list[str], typer.Argument(metavar="ID...")]) -> Shown:
+async def cancel(api: Api, identifiers: Annotated[list[str], typer.Argument(metavar="ID...")]) -> Shown:
     """Cancel notifications that are not finished."""
-    verdicts = await each(identifiers, lambda one: _verb(desk, one, "cancel"))
+    verdicts = await each(identifiers, lambda one: _verb(api, one, "cancel"))
     return verdicts, table(verdicts, "id", "status")
 
 
 @asks(notify)
-async def resend(desk: Desk, identifiers: Annotated[list[str], typer.Argument(metavar="ID...")]) -> Shown:
+async def resend(api: Api, identifiers: Annotated[list[str], typer.Argument(metavar="ID...")]) -> Shown:
     """Send FAILED, DEAD or HELD notifications again, under their own ids."""
-    verdicts = await each(identifiers, lambda one: _verb(desk, one, "resend"))
+    verdicts = await each(identifiers, lambda one: _verb(api, one, "resend"))
     return verdicts, table(verdicts, "id", "status")
 
 
-async def _verb(desk: Desk, identifier: str, verb: str) -> Any:
-    return await desk.ask("POST", f"/api/notifications/{segment(identifier)}/{verb}")
+async def _verb(api: Api, identifier: str, verb: str) -> Any:
+    return await api.ask("POST", f"/api/notifications/{segment(identifier)}/{verb}")
 
 
 @asks(notify)
 async def inbox(
-    desk: Desk,
+    api: Api,
     recipient: Annotated[str, typer.Argument(help="Whose.")],
     unread: Annotated[bool, typer.Option("--unread", help="Only what is not read yet.")] = False,
     mark_read: Annotated[bool, typer.Option("--mark-read", help="Mark all as read afterwards.")] = False,
@@ -143,9 +143,9 @@ async def inbox(
 ) -> Shown:
     """A recipient's in-app notifications, newest first."""
     place = f"/api/inbox/{segment(recipient, slashes=True)}"
-    page = await desk.ask("GET", place, {"unread": unread, "limit": limit})
+    page = await api.ask("GET", place, {"unread": unread, "limit": limit})
     if mark_read:
-        await desk.ask("POST", f"{place}/read")
+        await api.ask("POST", f"{place}/read")
     return page, table(
         page["items"],
         "id",
@@ -158,9 +158,9 @@ async def inbox(
 
 
 @asks(endpoints, "list")
-async def list_endpoints(desk: Desk, reveal: Reveal = False) -> Shown:
+async def list_endpoints(api: Api, reveal: Reveal = False) -> Shown:
     """Known webhook endpoints."""
-    found = await desk.ask("GET", "/api/webhook-endpoints", {"reveal": reveal})
+    found = await api.ask("GET", "/api/webhook-endpoints", {"reveal": reveal})
     return found, table(
         found,
         "url",
@@ -173,7 +173,7 @@ async def list_endpoints(desk: Desk, reveal: Reveal = False) -> Shown:
 
 @asks(endpoints, "register", may_make=True)
 async def register_endpoint(
-    desk: Desk,
+    api: Api,
     url: Url,
     secret: Annotated[str | None, typer.Option(help="whsec_… or whsk_…; left out, one is made.")] = None,
     require_secret: Annotated[
@@ -182,21 +182,21 @@ async def register_endpoint(
 ) -> Shown:
     """Make an endpoint known, or rotate its secret; the old one signs for a day more. Prints the secret, once."""
     body: dict[str, Any] = {"url": url, "requireSecret": require_secret}
-    made = await desk.ask("POST", "/api/webhook-endpoints", body=body if secret is None else {**body, "secret": secret})
+    made = await api.ask("POST", "/api/webhook-endpoints", body=body if secret is None else {**body, "secret": secret})
     return made, lines(made["secret"] or "Registered; it is sent nothing before you give it a secret.")
 
 
 @asks(endpoints, "public-key", may_make=True)
-async def public_key(desk: Desk) -> Shown:
+async def public_key(api: Api) -> Shown:
     """Print the key that verifies webhooks to endpoints without a secret of their own."""
-    found = await desk.ask("GET", "/api/webhook-endpoints/public-key")
+    found = await api.ask("GET", "/api/webhook-endpoints/public-key")
     return found, lines(found["publicKey"])
 
 
 @asks(endpoints)
-async def attempts(desk: Desk, url: Url, limit: Annotated[int, typer.Option(min=1, max=500)] = 50) -> Shown:
+async def attempts(api: Api, url: Url, limit: Annotated[int, typer.Option(min=1, max=500)] = 50) -> Shown:
     """List the attempts at an endpoint with its answers, newest first."""
-    found = await desk.ask("GET", "/api/webhook-endpoints/attempts", {"url": url, "limit": limit})
+    found = await api.ask("GET", "/api/webhook-endpoints/attempts", {"url": url, "limit": limit})
     return found, table(
         found["items"],
         "id",
@@ -210,30 +210,30 @@ async def attempts(desk: Desk, url: Url, limit: Annotated[int, typer.Option(min=
 
 
 @asks(endpoints)
-async def test(desk: Desk, url: Url) -> Shown:
+async def test(api: Api, url: Url) -> Shown:
     """Send a test event to an endpoint."""
-    accepted = await desk.ask("POST", "/api/webhook-endpoints/test", body={"url": url})
+    accepted = await api.ask("POST", "/api/webhook-endpoints/test", body={"url": url})
     return accepted, lines(f"{accepted['id']}  {accepted['status']}")
 
 
 @asks(endpoints)
 async def replay(
-    desk: Desk, url: Url, since: Annotated[str, typer.Option(help="An instant, like 2030-01-31T10:30:00Z.")]
+    api: Api, url: Url, since: Annotated[str, typer.Option(help="An instant, like 2030-01-31T10:30:00Z.")]
 ) -> Shown:
     """Send what failed to reach an endpoint since a time again."""
-    done = await desk.ask("POST", "/api/webhook-endpoints/replay", body={"url": url, "since": since})
+    done = await api.ask("POST", "/api/webhook-endpoints/replay", body={"url": url, "since": since})
     return done, lines(f"{done['resent']} sent again.")
 
 
 @asks(endpoints)
-async def enable(desk: Desk, url: Url) -> Shown:
+async def enable(api: Api, url: Url) -> Shown:
     """Send to a switched-off endpoint again."""
-    await desk.ask("POST", "/api/webhook-endpoints/enable", body={"url": url})
+    await api.ask("POST", "/api/webhook-endpoints/enable", body={"url": url})
     return {"url": url}, lines("Enabled.")
 
 
 @asks(endpoints)
-async def forget(desk: Desk, url: Url) -> Shown:
+async def forget(api: Api, url: Url) -> Shown:
     """Forget an endpoint and its secrets."""
-    await desk.ask("POST", "/api/webhook-endpoints/forget", body={"url": url})
+    await api.ask("POST", "/api/webhook-endpoints/forget", body={"url": url})
     return {"url": url}, lines("Forgotten.")

@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from ulak.cli import logs
-from ulak.cli.command import AsJson, Desk
+from ulak.cli.command import Api, AsJson
 from ulak.cli.option import Assignments, ConfigFile, load_settings
 from ulak.cli.running_server import HeldByWorker, elsewhere, file_of
 from ulak.cli.table import local
@@ -44,32 +44,32 @@ def status(as_json: AsJson = False, config: ConfigFile = None, assignments: Assi
 
 
 async def _facts(settings: Settings) -> Observed:
-    from ulak.cli.api_client import open_desk  # the HTTP stack takes a while to load
+    from ulak.cli.api_client import open_api  # the HTTP stack takes a while to load
 
     try:
-        async with open_desk(settings) as desk:
-            return await _ask(desk)
+        async with open_api(settings) as api:
+            return await _ask(api)
     except HeldByWorker as held:
         database = file_of(settings.store)
         assert database is not None  # only a file has a holder
         return await _look_into(database, settings.store, f"{held.holder}, which answers no HTTP")
 
 
-async def _ask(desk: Desk) -> Observed:
+async def _ask(api: Api) -> Observed:
     problem, reasons = None, []
     try:
-        reasons = (await desk.ask("GET", "/readyz"))["reasons"]
+        reasons = (await api.ask("GET", "/readyz"))["reasons"]
     except Unavailable as error:
         problem = str(error)
-    overview = await desk.ask("GET", "/api/overview")
-    workers = [one for one in (await desk.ask("GET", "/api/workers"))["items"] if _is_alive(one, desk, overview["at"])]
-    letters = await desk.ask("GET", "/api/dead", {"limit": MAX_DEAD})
+    overview = await api.ask("GET", "/api/overview")
+    workers = [one for one in (await api.ask("GET", "/api/workers"))["items"] if _is_alive(one, api, overview["at"])]
+    letters = await api.ask("GET", "/api/dead", {"limit": MAX_DEAD})
     held = 0
     with contextlib.suppress(Error):  # it needs the scope admin, and the verdict can do without
-        held = (await desk.ask("GET", "/api/db"))["held"]
+        held = (await api.ask("GET", "/api/db"))["held"]
     oldest, totals = overview["oldestAt"], overview["totals"]
     return Observed(
-        place=desk.place,
+        place=api.place,
         is_running=bool(workers),
         states=overview["states"],
         accounted=overview["accounted"],
@@ -88,10 +88,10 @@ async def _ask(desk: Desk) -> Observed:
     )
 
 
-def _is_alive(one: dict[str, Any], desk: Desk, now: int) -> bool:
+def _is_alive(one: dict[str, Any], api: Api, now: int) -> bool:
     """This process only looks, unless it is the server; another lives as long as its lease does."""
     if one["isThis"]:
-        return desk.is_served
+        return api.is_served
     return one["leaseAt"] is None or to_millis(datetime.fromisoformat(one["leaseAt"])) > now
 
 
