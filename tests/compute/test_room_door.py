@@ -47,6 +47,19 @@ async def test_a_task_is_accepted_run_and_asked_for(room):
         assert (await served.post(f"/api/compute/tasks/{identifier}/cancel")).status == 409
 
 
+async def test_a_task_that_is_posted_again_is_answered_with_where_it_stands(room):
+    async with room() as served:
+        task = {"script_path": "double.py", "params": {"value": 4}, "task_id": "monthly"}
+        first = await served.post("/api/compute/tasks", task)
+        assert (first.status, first.body["task_id"]) == (202, "monthly")
+        assert (await served.get("/api/compute/tasks/monthly/result?wait=60")).body["status"] == "SUCCESS"
+        again = await served.post("/api/compute/tasks", task)
+        assert (again.status, again.body) == (202, {"task_id": "monthly", "status": "SUCCESS"})
+        many = await served.post("/api/compute/tasks/batch", [task, TASK])
+        assert many.body[0] == {"task_id": "monthly", "status": "SUCCESS"}
+        assert many.body[1]["status"] == "PENDING"
+
+
 ROUTES = [("POST", "/tasks"), ("POST", "/tasks/batch")]
 TASK = {"script_path": "double.py", "params": {"value": 1}}
 

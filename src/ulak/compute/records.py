@@ -67,6 +67,12 @@ def find_task(tx: Tx, task_id: str) -> tuple[str, Record] | None:
     return (task_id if name is None else name[0]), record
 
 
+def find_each(tx: Tx, task_ids: Sequence[str]) -> dict[str, Record]:
+    """The jobs of tasks, by the callers' own ids."""
+    known = dict(tx.rows(sql.find_tasks, ids=list(task_ids)))
+    return {task_id: record for task_id, job in known.items() if (record := read_record(tx, job))}
+
+
 def prune(tx: Tx, keep_millis: int) -> int:
     """Remove a slice of those whose jobs are older than what is kept."""
     return tx.execute(sql.prune_tasks, before=first_of(tx.now - keep_millis), n=PRUNE_SLICE)

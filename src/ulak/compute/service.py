@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from ulak.compute.jobs import KINDS, MAX_RETRIES
 from ulak.compute.model import Result, Task, TaskLine, TaskStatus, TaskType, check_id
 from ulak.compute.pool.cpus import usable_cpus
 from ulak.compute.pool.usage import usage_of
-from ulak.compute.records import ACCEPT_TASKS, Submitted, find_task
+from ulak.compute.records import ACCEPT_TASKS, Submitted, find_each, find_task
 from ulak.compute.worker.script import locate
 from ulak.errors import IllegalTransition, Invalid, NotFound
 from ulak.ids import made_at
@@ -115,6 +115,13 @@ class Compute:
 
     async def status(self, identifier: UUID | str) -> TaskStatus:
         return _status(*await self._find(identifier))
+
+    async def statuses(self, task_ids: Sequence[str]) -> dict[str, TaskStatus]:
+        """Where those of them stand that are known."""
+        if not task_ids:
+            return {}
+        found = await self._host.store.read(find_each, task_ids)
+        return {task_id: _status(task_id, record) for task_id, record in found.items()}
 
     async def list(self, before: int | None = None, limit: int = 50) -> tuple[list[TaskLine], bool]:
         """Newest first, and whether others may follow."""

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from ulak.app import Ulak
-from ulak.compute.model import MAX_ID, Task, TaskLine, TaskType
+from ulak.compute.model import MAX_ID, Task, TaskLine, TaskStatus, TaskType
 from ulak.errors import Invalid
 from ulak.http.caller import Needs, caller_of
 from ulak.http.hot_routes import Routes
@@ -97,17 +97,22 @@ class ResultOut(BaseModel):
 def routes(ulak: Ulak) -> Routes:
     router = APIRouter(prefix="/api/compute", tags=["compute"], dependencies=[Depends(Needs("compute"))])
 
+    async def accepted(tasks: list[TaskIn]) -> list[TaskOut]:
+        """A task with an id of the caller's may have been known, and over, for long."""
+        identifiers = await ulak.compute.submit_many([task.to_task() for task in tasks])
+        found = await ulak.compute.statuses([task.task_id for task in tasks if task.task_id is not None])
+        return [TaskOut(task_id=one, status=found.get(one, TaskStatus.PENDING)) for one in identifiers]
+
     @router.post("/tasks", status_code=202, summary="Accept a task durably")
     async def submit(task: TaskIn) -> TaskOut:
-        return TaskOut(task_id=await ulak.compute.submit(task.to_task()), status="PENDING")
+        return (await accepted([task]))[0]
 
     @router.post("/tasks/batch", status_code=202, summary="Accept many tasks in one transaction, or none")
     async def submit_many(tasks: list[TaskIn]) -> list[TaskOut]:
         most = ulak.settings.http.max_batch
         if not 0 < len(tasks) <= most:
             raise Invalid(f"a batch has 1 to {most} tasks, not {len(tasks)}")
-        identifiers = await ulak.compute.submit_many([task.to_task() for task in tasks])
-        return [TaskOut(task_id=identifier, status="PENDING") for identifier in identifiers]
+        return await accepted(tasks)
 
     @router.get("/tasks", summary="Tasks, newest first")
     async def list_tasks(
