@@ -25,6 +25,7 @@ FIRST_PAUSE_SECONDS = 0.02
 MAX_PAUSE_SECONDS = 1.0
 AFTER_LOSS_SECONDS = 0.1
 _TOLD_EVERY = 30  # failures
+MAX_PREPARED = 500  # statements of a connection: more than all of ours, so that none is prepared again and again
 
 # What a role, a database or the server may have as its default, and what our statements rely on; see decision 0021.
 # Our connections rest for long, and units wait for a key and then look what it freed. Not a word of read-only.
@@ -50,6 +51,7 @@ class NotWritable(psycopg.OperationalError):
 
 def connect(uri: str) -> Connection:
     connection = psycopg.connect(**read_address(uri), autocommit=True)
+    connection.prepared_max = MAX_PREPARED
     try:
         connection.execute(_SESSION)
     except BaseException:
