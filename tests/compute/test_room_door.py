@@ -64,6 +64,16 @@ ROUTES = [("POST", "/tasks"), ("POST", "/tasks/batch")]
 TASK = {"script_path": "double.py", "params": {"value": 1}}
 
 
+@pytest.mark.parametrize(("path", "body"), [("/tasks", TASK), ("/tasks/batch", [TASK])])
+async def test_at_a_bound_a_task_waits_as_long_as_its_caller_prefers_and_the_page_says_so(room, path, body):
+    async with room(work=False, **{"spine.capacity": 1}) as served:
+        await submit(served, "double.py")
+        answer = await served.post(f"/api/compute{path}", body, headers={"Prefer": "wait=0"})
+        assert (answer.status, "Retry-After" in answer.headers) == (429, True)
+        described = (await served.get("/openapi.json")).body["paths"][f"/api/compute{path}"]["post"]
+        assert [one["name"] for one in described["parameters"]] == ["Prefer"]
+
+
 @pytest.mark.parametrize(("required", "status"), [(True, 401), (False, 403)])
 async def test_nobody_runs_scripts_without_a_key_not_even_on_this_machine(room, monkeypatch, required, status):
     monkeypatch.setattr("ulak.http.access.Access.check_start", lambda *_: None)  # the first key comes later

@@ -12,6 +12,14 @@ HEADER = {
     "Prefer": "`wait=N`: at a bound, wait up to N seconds for capacity (at most 30); `wait=0` is refused at once."
 }
 
+# The same for a route that FastAPI describes.
+DESCRIBED = {
+    "parameters": [
+        {"name": name, "in": "header", "required": False, "schema": {"type": "string"}, "description": text}
+        for name, text in HEADER.items()
+    ]
+}
+
 
 def preferred_wait(scope: Scope) -> float | None:
     """None when the request does not say, or says it in a way that can't be read: a preference may be ignored."""

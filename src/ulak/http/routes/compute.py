@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ulak.app import Ulak
 from ulak.compute.model import MAX_ID, Task, TaskLine, TaskStatus, TaskType
 from ulak.errors import Invalid
+from ulak.http import prefer
 from ulak.http.caller import Needs, caller_of
 from ulak.http.hot_routes import Routes
 from ulak.http.routes.view import Cursor, cursor
@@ -103,11 +104,16 @@ def routes(ulak: Ulak) -> Routes:
         found = await ulak.compute.statuses([task.task_id for task in tasks if task.task_id is not None])
         return [TaskOut(task_id=one, status=found.get(one, TaskStatus.PENDING)) for one in identifiers]
 
-    @router.post("/tasks", status_code=202, summary="Accept a task durably")
+    @router.post("/tasks", status_code=202, summary="Accept a task durably", openapi_extra=prefer.DESCRIBED)
     async def submit(task: TaskIn) -> TaskOut:
         return (await accepted([task]))[0]
 
-    @router.post("/tasks/batch", status_code=202, summary="Accept many tasks in one transaction, or none")
+    @router.post(
+        "/tasks/batch",
+        status_code=202,
+        summary="Accept many tasks in one transaction, or none",
+        openapi_extra=prefer.DESCRIBED,
+    )
     async def submit_many(tasks: list[TaskIn]) -> list[TaskOut]:
         most = ulak.settings.http.max_batch
         if not 0 < len(tasks) <= most:
