@@ -18,7 +18,7 @@ class Unauthenticated(errors.Error):
 
 
 class BodyTooLarge(errors.TooLarge):
-    """The body is larger than http.max_body_bytes; send less at a time."""
+    """The body is larger than http.max_body_bytes, or than the route's own bound; send less at a time."""
 
 
 class Stopping(errors.Unavailable):
