@@ -43,7 +43,7 @@ def peers(stack: contextlib.ExitStack, with_ray: bool = True) -> Iterator[Peer]:
     def result(future: Any) -> Any:
         return future.result()
 
-    engine = stack.enter_context(Engine(cpu_workers=WORKERS))
+    engine = stack.enter_context(Engine(cpu_workers=WORKERS, cpu_nice=0))  # the other pools' niceness
     yield Peer("ulak", lambda n: engine.submit(echo, n), result, lambda n: list(engine.map(echo, range(n))))
     stdlib = stack.enter_context(ProcessPoolExecutor(WORKERS))
     yield Peer(

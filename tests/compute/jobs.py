@@ -12,6 +12,8 @@ import threading
 import time
 from pathlib import Path
 
+from ulak.compute.worker.framing import Frames
+
 
 def echo(value=None):
     return value
@@ -91,6 +93,14 @@ def hold(started, gate, value=None):
     Path(started).write_text(str(os.getpid()))
     Path(gate).read_bytes()
     return value
+
+
+def hold_at(gate, notes=None):
+    """With a gate, wait there; without, make a note if there is a file for it."""
+    if gate is not None:
+        hold(*gate)
+    elif notes is not None:
+        append_line(notes, "done")
 
 
 def hold_deaf(started, gate):
@@ -238,9 +248,16 @@ def result_for_parent(parent):
 
 
 def die_after_return(action):
-    """The outcome is on its way when the worker ends."""
-    threading.Timer(0.01, action).start()
+    """The outcome is sent, and perhaps not yet read, when the worker ends."""
+    threading.Thread(target=act_when_waiting, args=(threading.get_ident(), action)).start()
     return "returned"
+
+
+def act_when_waiting(worker_thread, action):
+    """Once the worker waits for its next task."""
+    while sys._current_frames()[worker_thread].f_code is not Frames.receive.__code__:
+        time.sleep(0.001)
+    action()
 
 
 def start_engine_and_hold(directory):

@@ -6,12 +6,15 @@ import asyncio
 import concurrent.futures
 import functools
 import os
+import threading
+import weakref
 
 import pytest
 
 from tests.compute import jobs
 from tests.compute.conftest import eventually, is_alive
 from ulak.compute import Engine, TaskType, TimedOut
+from ulak.compute.engine.mapping import Pace, Paces
 from ulak.compute.pool.worker_handle import WorkerHandle
 from ulak.compute.worker.runner import Role
 from ulak.errors import Refused, Unavailable
@@ -107,6 +110,72 @@ def test_map_gives_what_came_before_an_error_and_then_raises(engine):
     assert [next(values), next(values)] == [1, 2]
     with pytest.raises(TypeError):
         next(values)
+
+
+def test_closing_a_map_cancels_what_is_on_its_way(engine, gate):
+    values = engine.map(jobs.hold_at, [None, (gate.started, gate.path)], chunk_size=1)
+    assert next(values) is None
+    worker = gate.wait()
+    values.close()
+    eventually(lambda: not is_alive(worker))
+    assert list(values) == []
+
+
+def test_a_closed_map_gives_no_more(engine):
+    values = engine.map(jobs.echo, range(4), chunk_size=4)
+    assert next(values) == 0
+    values.close()
+    assert list(values) == []
+
+
+def test_a_map_that_is_let_go_of_cancels_what_is_on_its_way(engine, gate):
+    values = engine.map(jobs.hold_at, [None, (gate.started, gate.path)], chunk_size=1)
+    assert next(values) is None
+    worker = gate.wait()
+    del values
+    eventually(lambda: not is_alive(worker))
+
+
+def test_a_slow_call_of_a_map_holds_up_only_its_own_worker(engine, gate, tmp_path):
+    """Also when the function was quick in the last map: the chunks are at most an eighth of the calls, and shrink."""
+    list(engine.map(jobs.hold_at, [None] * 5000))
+    notes = tmp_path / "notes"
+    calls = [(gate.started, gate.path), *[None] * 15]
+    held = iter(engine.map(jobs.hold_at, calls, [str(notes)] * 16))
+    collected = threading.Thread(target=lambda: list(held))
+    collected.start()
+    gate.wait()
+    eventually(lambda: notes.exists() and len(notes.read_text().split()) == 10)  # all that is on its way besides
+    gate.open()
+    collected.join(30)
+    assert len(notes.read_text().split()) == 15
+
+
+def test_chunks_begin_where_the_last_map_of_the_function_ended_and_follow_its_pace():
+    paces, pace = Paces(), Pace(None, 1, 80_000, 2)
+    for expected in (64, 4096, 10_000):  # at most a quarter of a worker's share
+        pace.learn(pace.size, 0.0)
+        assert pace.size == expected
+    paces.remember(jobs.echo, pace)
+    assert Pace(None, paces.of(jobs.echo), 1000, 2).size == 125
+    assert Pace(None, paces.of(jobs.echo), None, 2).size == 1  # an unknown number of calls, perhaps few
+    slow = Pace(None, paces.of(jobs.echo), 1000, 2)
+    slow.learn(125, 125.0)
+    assert slow.size == 1
+    paces.remember(jobs.echo, slow)
+    assert paces.of(jobs.echo) == paces.of(jobs.add) == paces.of(functools.partial(jobs.add, 1)) == 1
+
+
+def test_the_pace_of_a_function_is_forgotten_with_it():
+    paces = Paces()
+
+    def function():
+        pass
+
+    paces.remember(function, Pace(None, 5, None, 2))
+    alive = weakref.ref(function)
+    del function
+    assert alive() is None
 
 
 def test_map_shows_a_progress_bar(engine, capsys):

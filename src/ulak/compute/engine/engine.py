@@ -20,7 +20,7 @@ from ulak.compute.engine.admission import Admission
 from ulak.compute.engine.backend import Backend, Shutdown
 from ulak.compute.engine.calls import Calls, settle_call
 from ulak.compute.engine.future import Future
-from ulak.compute.engine.mapping import map_calls
+from ulak.compute.engine.mapping import Paces, map_calls
 from ulak.compute.engine.options import EngineOptions
 from ulak.compute.engine.results import Results, to_result
 from ulak.compute.engine.tasks import Tasks
@@ -55,6 +55,7 @@ class Engine:
         self._results = Results(self.options, clock or SystemClock())
         self._numbers = count(1)
         self._calls = Calls()
+        self.paces = Paces()
         self._defaults = Options(max_retries=self.options.max_retries)
         self._tasks = Tasks(self._backend, self._results, self.options.script_root, self._numbers)
         self._forgotten = weakref.finalize(self, _end_later, self._backend)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sized
-from itertools import islice
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
+from itertools import chain, islice
 from time import monotonic
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from ulak.compute.engine.calls import failure
 from ulak.compute.engine.future import Future
@@ -52,17 +54,60 @@ def _items(iterable: Iterable[Any]) -> Callable[[int], Any]:
 
 
 class Pace:
-    """The size of the next chunk, from how long the last ones took."""
+    """The size of the next chunk, from how long the last ones took; at most a quarter of what each worker has to do.
 
-    def __init__(self, fixed: int | None, total: int | None, workers: int) -> None:
+    Where the number of calls is not known, the first chunks are small: a large one might be all that there is.
+    """
+
+    def __init__(self, fixed: int | None, first: int, total: int | None, workers: int) -> None:
         self._fixed = fixed
         self._most = _MAX_CHUNK if total is None else max(1, total // (workers * 4))
-        self.size = fixed or 1
+        self.fitting = first  # if there were calls enough
+        self.size = fixed or (1 if total is None else min(first, self._most))
 
     def learn(self, count: int, seconds: float) -> None:
         if self._fixed is None and count >= self.size // 2:
             fitting = int(count * _CHUNK_SECONDS / max(seconds, 1e-6))
-            self.size = max(1, min(fitting, self.size * _MAX_GROWTH, self._most))
+            self.fitting = max(1, min(fitting, self.size * _MAX_GROWTH, _MAX_CHUNK))
+            self.size = min(self.fitting, self._most)
+
+
+class Paces:
+    """How large each function's chunks were at last, for as long as it lives: its next `map` begins with such ones."""
+
+    def __init__(self) -> None:
+        self._fitting: WeakKeyDictionary[Callable[..., Any], int] = WeakKeyDictionary()
+
+    def of(self, function: Callable[..., Any]) -> int:
+        return self._fitting.get(function, 1) if isinstance(function, _REMEMBERED) else 1
+
+    def remember(self, function: Callable[..., Any], pace: Pace) -> None:
+        if isinstance(function, _REMEMBERED):
+            self._fitting[function] = pace.fitting
+
+
+_REMEMBERED = (FunctionType, BuiltinFunctionType)  # another callable may have no hash, or an equality of its own
+
+
+class Values:
+    """The values of chunks one by one, at the speed of `itertools`: a generator would take as long as a tiny call.
+
+    Closing it, or letting go of it, cancels the chunks that are on their way.
+    """
+
+    def __init__(self, chunks: Generator[list[Any], None, None]) -> None:
+        self._chunks = chunks
+        self._values: Iterator[Any] = chain.from_iterable(chunks)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._values
+
+    def __next__(self) -> Any:
+        return next(self._values)
+
+    def close(self) -> None:
+        self._chunks.close()
+        self._values = iter(())
 
 
 def map_calls(
@@ -79,12 +124,14 @@ def map_calls(
     total = min(sizes) if len(sizes) == len(iterables) else None
     if engine.options.recycle_tasks is not None:
         chunk_size = 1  # a chunk would count as one task, and its worker might run too many
-    pace = Pace(chunk_size, total, engine.worker_count)
-    values = _run(engine, options, function, Columns(iterables), pace)
+    pace = Pace(chunk_size, engine.paces.of(function), total, engine.worker_count)
+    values = Values(_run(engine, options, function, Columns(iterables), pace))
     return _shown(values, total, label or str(getattr(function, "__name__", "map"))) if progress else values
 
 
-def _run(engine: Engine, options: Options, function: Callable[..., Any], calls: Columns, pace: Pace) -> Iterator[Any]:
+def _run(
+    engine: Engine, options: Options, function: Callable[..., Any], calls: Columns, pace: Pace
+) -> Generator[list[Any], None, None]:
     """A few chunks per worker are on their way at a time; closing the iterator cancels them."""
     flying: deque[Future] = deque()
     try:
@@ -94,10 +141,11 @@ def _run(engine: Engine, options: Options, function: Callable[..., Any], calls: 
             if not flying:
                 return
             values, error, seconds = flying.popleft().result()
-            yield from values
+            yield values
             if error is not None:
                 raise failure(f"map of {function!r}", error)
             pace.learn(len(values), seconds)
+            engine.paces.remember(function, pace)
     finally:
         for future in flying:
             engine.cancel(future)
