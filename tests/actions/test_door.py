@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 
 import pytest
@@ -253,6 +254,16 @@ async def test_targets_are_masked_unless_revealed_and_that_is_audited():
         audit = (await served.get("/api/audit")).text
         assert "actions.revealed" in audit
         assert "lovelace" not in audit
+
+
+async def test_the_audit_log_shows_the_digest_of_an_audit_steps_text_to_compare_with():
+    async with serving() as served:
+        ask = Asking(served)
+        told = {"step_order": 1, "channel_type": "audit", "body": "told {{ who }}"}
+        plan = await ask.made("/plans", {"name": "P", "steps": [told]})
+        await ask.run(plan["id"], "e-1", variables={"who": "ada@example.org"})
+        (line,) = (await served.get("/api/audit?verb=actions.step.audited")).body["items"]
+        assert line["detail"]["text_sha256"] == hashlib.sha256(b"told ada@example.org").hexdigest()
 
 
 async def test_providers_receipts_are_believed_by_their_signature_alone():
