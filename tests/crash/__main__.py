@@ -30,13 +30,17 @@ def main() -> int:
     with contextlib.closing(Nursery()) as nursery:
         for store in stores:
             reports[store] = _run(nursery, store, options.kills, options.seed)
+            _tell(reports, options.json)  # now: the next store may take an hour
+    return 1 if any(report["violations"] for report in reports.values()) else 0
+
+
+def _tell(reports: dict[str, dict[str, Any]], path: Path | None) -> None:
     console.print(_table(reports))
-    if options.json is not None:
-        options.json.write_text(json.dumps(reports, indent=2) + "\n")
+    if path is not None:
+        path.write_text(json.dumps(reports, indent=2) + "\n")
     for store, report in reports.items():
         for name, value in report["violations"].items():
             console.print(f"[bold red]{store}: {name}[/]: {str(value)[:2000]}")
-    return 1 if any(report["violations"] for report in reports.values()) else 0
 
 
 def _parse() -> argparse.Namespace:

@@ -25,6 +25,7 @@ SELECT kind, state, crashes, owner, key, count(*), min(due_at), max(due_at) FROM
 GROUP BY kind, state, crashes, owner, key ORDER BY 6 DESC LIMIT 20
 """
 _ENDINGS = ("done", "cancelled", "expired", "dead")
+PAGE = 5_000  # of events: a read has five seconds, on a busy machine too
 NUMBERED_SECONDS = 20
 
 
@@ -128,7 +129,7 @@ async def _whole_log(ulak: Ulak, accepted: int) -> list[EventRecord]:
     seen = 0
     async with asyncio.timeout(NUMBERED_SECONDS + accepted / 5000):
         while True:
-            more = await ulak.store.read(read_events, events[-1].seq if events else 0, 100_000)
+            more = await ulak.store.read(read_events, events[-1].seq if events else 0, PAGE)
             events += more
             seen += sum(one.name == "accepted" for one in more)
             if not more and seen >= accepted:

@@ -26,10 +26,12 @@ def main(run: type[Any] = Run, title: str = "over HTTP", usual_kills: int = 1000
     """Kill on each store and print what it cost; `run` says what is done meanwhile and how it is counted."""
     options = _parse(f"python -m {run.__module__.rpartition('.')[0]}", title, usual_kills)
     stores = ["sqlite", "postgres"] if options.store == "both" else [options.store]
-    reports = {store: _run(run, store, options.kills, options.seed) for store in stores}
-    console.print(_table(reports, title))
-    if options.json is not None:
-        options.json.write_text(json.dumps({store: asdict(one) for store, one in reports.items()}, indent=2) + "\n")
+    reports: dict[str, Any] = {}
+    for store in stores:
+        reports[store] = _run(run, store, options.kills, options.seed)
+        console.print(_table(reports, title))  # now: the next store may take an hour
+        if options.json is not None:
+            options.json.write_text(json.dumps({name: asdict(one) for name, one in reports.items()}, indent=2) + "\n")
     return int(not all(report.is_clean for report in reports.values()))
 
 
