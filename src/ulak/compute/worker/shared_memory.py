@@ -89,6 +89,7 @@ class Segment:
         if address == _FAILED:
             raise OSError(ctypes.get_errno(), "shared memory could not be mapped")
         region = (ctypes.c_ubyte * size).from_address(address)
+        _hide_from_collector(region)
         weakref.finalize(region, _unmap, address, size, self._loan).atexit = False
         return region
 
@@ -138,6 +139,13 @@ def new_segment(pool: SegmentPool | None = None) -> Segment:
 def _unmap(address: int, size: int, _loan: Loan | None) -> None:
     """The loan ends with the mapping, not before."""
     _libc().munmap(address, size)
+
+
+def _hide_from_collector(region: Any) -> None:
+    """It goes with the last reference only. Of a cycle that it collects, the collector clears the weak references first,
+    and the cycle's `__del__` would find memory that is unmapped.
+    """
+    ctypes.pythonapi.PyObject_GC_UnTrack(ctypes.py_object(region))
 
 
 @cache
