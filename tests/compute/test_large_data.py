@@ -266,14 +266,15 @@ def test_memory_is_mapped_and_lent_until_a_cycle_with_it_is_gone():
 
 def family(pid):
     """A process and all that descend from it."""
-    children = [int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
+    files = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for file in files for child in file.read_text().split()]
     return [pid, *(each for child in children for each in family(child))]
 
 
 def named_memory(pid):
     """The files of shared memory that a process has mapped or open."""
     places = Path(f"/proc/{pid}/maps").read_text().split("\n")
-    places += [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()]
+    places += [str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()]
     return {Path(place[place.index("/dev/shm/") :]) for place in places if "/dev/shm/" in place}
 
 

@@ -142,8 +142,10 @@ def _unmap(address: int, size: int, _loan: Loan | None) -> None:
 
 
 def _hide_from_collector(region: Any) -> None:
-    """It goes with the last reference only. Of a cycle that it collects, the collector clears the weak references first,
-    and the cycle's `__del__` would find memory that is unmapped.
+    """It goes with the last reference only.
+
+    The collector clears the weak references to a cycle before it calls `__del__` there, which would find the memory
+    unmapped.
     """
     ctypes.pythonapi.PyObject_GC_UnTrack(ctypes.py_object(region))
 
