@@ -40,6 +40,14 @@ async def stock(bench: Bench):
     return bench
 
 
+@pytest.fixture
+async def sqlite_stock(opened, tmp_path):
+    """Only there do loads and jobs meet: on PostgreSQL a load has a connection of its own."""
+    async with opened(f"{tmp_path}/ulak.db") as bench:
+        await bench.store.write(lambda tx: tx.execute(Query("make", MAKE, MAKE, ())))
+        yield bench
+
+
 def add(tx: Tx, rows: Sequence[int]) -> int:
     tx.insert_rows(ADD, [(row, 0) for row in rows])
     return len(rows)
@@ -100,7 +108,7 @@ async def test_a_slice_that_fails_ends_the_load_and_those_before_it_stay(stock: 
     assert 0 < await count(stock) <= 100
 
 
-async def test_each_bulk_item_has_a_commit_of_its_own_and_jobs_go_between(stock: Bench):
+async def test_no_two_bulk_items_share_a_commit_and_jobs_wait_for_one_at_most(stock: Bench):
     commits: list[Tx] = []
     order: list[str] = []
 
@@ -118,7 +126,48 @@ async def test_each_bulk_item_has_a_commit_of_its_own_and_jobs_go_between(stock:
     slices = [tx for tx, word in zip(commits, order, strict=True) if word == "bulk"]
     others = [tx for tx, word in zip(commits, order, strict=True) if word == "unit"]
     assert len({id(tx) for tx in slices}) == 4
-    assert not {id(tx) for tx in slices} & {id(tx) for tx in others}
+    assert not {id(tx) for tx in slices[1:]} & {id(tx) for tx in others}
+
+
+class HeldUp:
+    """A bulk item that is under way until it may go on."""
+
+    def __init__(self) -> None:
+        self.under_way, self.go_on = threading.Event(), threading.Event()
+        self.seen: list[Tx] = []
+
+    def __call__(self, tx: Tx) -> int:
+        self.seen.append(tx)
+        self.under_way.set()
+        assert self.go_on.wait(20)
+        return add(tx, [len(self.seen)])
+
+
+async def test_jobs_that_come_while_a_bulk_item_runs_share_its_commit(sqlite_stock: Bench):
+    item, shared = HeldUp(), []
+    before = sqlite_stock.store.gauges()["commits_total"]
+    loading = asyncio.ensure_future(sqlite_stock.store.submit(RUN_BULK, item))
+    assert await asyncio.to_thread(item.under_way.wait, 20)
+    late = [asyncio.ensure_future(sqlite_stock.store.write(shared.append)) for _ in range(3)]
+    await asyncio.sleep(0)
+    item.go_on.set()
+    await asyncio.gather(loading, *late)
+    assert shared == item.seen * 3
+    assert sqlite_stock.store.gauges()["commits_total"] == before + 1
+
+
+async def test_a_unit_that_fails_beside_a_bulk_item_fails_alone(sqlite_stock: Bench):
+    item = HeldUp()
+    loading = asyncio.ensure_future(sqlite_stock.store.submit(RUN_BULK, item))
+    assert await asyncio.to_thread(item.under_way.wait, 20)
+    good = asyncio.ensure_future(sqlite_stock.store.write(add, [100]))
+    bad = asyncio.ensure_future(sqlite_stock.store.write(add, [100]))
+    await asyncio.sleep(0)
+    item.go_on.set()
+    assert await asyncio.gather(loading, good) == [1, 1]
+    with pytest.raises(Conflict):
+        await bad
+    assert await count(sqlite_stock) == 2
 
 
 async def test_jobs_that_are_owed_by_a_load_are_claimed_at_once(stock: Bench):

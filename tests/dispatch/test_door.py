@@ -207,6 +207,15 @@ async def test_positions_one_by_one_and_in_bulk(served):
     assert fields(await served.post("/helpers/positions", [many[0], 1])) == {"[1]"}
 
 
+@pytest.mark.parametrize("again", [b'"id"', b'"\\u0069d"'])
+async def test_a_position_that_gives_a_key_twice_is_refused_however_it_is_spelt(served, again):
+    body = b'[{"id": "can", %s: "berat", "latitude": 41, "longitude": 29}]' % again
+    twice = await served.post("/helpers/positions", data=io.BytesIO(body))
+    assert (twice.status, fields(twice)) == (400, {"id"})
+    escaped = await served.post("/helpers/positions", data=io.BytesIO(body.replace(b'"id": "can", ', b"")))
+    assert (escaped.status, escaped.body["accepted"]) == (202, 1)
+
+
 async def test_bulk_positions_have_their_own_bounds(served):
     one = {"id": "ahmet", "latitude": 41.123456789, "longitude": 29.123456789}
     padded = [one | {"id": "ahmet"}] * 10_000

@@ -41,7 +41,7 @@ async def slices_written(
     least: int = 1,
     seconds: float | None = None,
 ) -> AsyncIterator[tuple[Sequence[T], R]]:
-    """Run `unit(tx, slice)` over all rows, each slice in a commit of its own: yields it with what the unit returned.
+    """Run `unit(tx, slice)` over all rows, no two slices in one commit: yields each with what the unit returned.
 
     `least` is for rows that are known to be cheap: on a busy machine every slice is late, and small ones only make more
     commits. `seconds` is how long a slice may take, without its commit; else the store says so.
@@ -56,7 +56,7 @@ async def slices_written(
 async def write_in_slices(
     store: Store, unit: Callable[[Tx, Sequence[T]], R], rows: Iterable[T], *, least: int = 1
 ) -> list[R]:
-    """Run `unit(tx, slice)` over all rows, each slice in a commit of its own; answers what each of them returned.
+    """Run `unit(tx, slice)` over all rows, no two slices in one commit; answers what each of them returned.
 
     Slices are kept in order. If one fails, its error is raised: the slices before it are in the store, those after it
     are not. A unit that may be repeated from the start (upserts by key) makes the whole load so.

@@ -46,9 +46,14 @@ class Batches:
     """Runs batches on one session, each to a known end."""
 
     def __init__(
-        self, session: Session, next_piggyback: Callable[[], Item | None], given_up: Callable[[], bool]
+        self,
+        session: Session,
+        take_latecomers: Callable[[list[Item]], list[Item]],
+        next_piggyback: Callable[[], Item | None],
+        given_up: Callable[[], bool],
     ) -> None:
         self._session = session
+        self._take_latecomers = take_latecomers
         self._next_piggyback = next_piggyback
         self._given_up = given_up
         self._tx: Tx | None = None
@@ -87,9 +92,8 @@ class Batches:
 
     def _run_bare(self, batch: list[Item]) -> AfterCommit:
         tx = self._tx = self._session.begin()
-        for verb, group in _by_verb(batch).items():
-            for item, answer in zip(group, verb.run(tx, list(map(_value, group))), strict=True):
-                item.answer = answer
+        _run_all(tx, batch)
+        _run_all(tx, self._take_latecomers(batch))
         if tx.after_commit.ready and (piggyback := self._next_piggyback()) is not None:
             batch.append(piggyback)  # it shares the batch's fate from here on
             piggyback.answer = piggyback.verb.run(tx, [piggyback.value])[0]
@@ -134,6 +138,12 @@ class Batches:
         if isinstance(error, Exception) and not isinstance(error, StopIteration):
             return self._session.translate(error)
         return RuntimeError(f"the unit raised {error!r}")
+
+
+def _run_all(tx: Tx, items: list[Item]) -> None:
+    for verb, group in _by_verb(items).items():
+        for item, answer in zip(group, verb.run(tx, list(map(_value, group))), strict=True):
+            item.answer = answer
 
 
 def _by_verb(batch: list[Item]) -> dict[Verb[Any, Any], list[Item]]:

@@ -50,7 +50,7 @@ class Writer:
         lost: Callable[[Exception], None],
     ) -> None:
         self._session = session
-        self._batches = Batches(session, self._next_piggyback, lambda: self._given_up)
+        self._batches = Batches(session, self._take_latecomers, self._next_piggyback, lambda: self._given_up)
         self._lines: dict[WriterQueue, deque[Item]] = {line: deque() for line in lines}
         self._owes_bulk = False  # the last batch was of the others, so a bulk item that waits comes next
         self._last: deque[Item] = deque()
@@ -193,17 +193,30 @@ class Writer:
             return batch
 
     def _next_batch(self) -> list[Item]:
-        """A share of every line, or one bulk item by itself, in turn: neither waits for more than one of the other."""
+        """A share of every line, or one bulk item, in turn: neither waits for more than one of the other."""
         bulk = self._lines.get(WriterQueue.BULK)
         if bulk and self._owes_bulk:
             self._owes_bulk = False
             return [bulk.popleft()]
+        batch = self._shares()
+        self._owes_bulk = bool(batch)
+        return batch if batch or not bulk else [bulk.popleft()]
+
+    def _shares(self) -> list[Item]:
         batch: list[Item] = []
         for line, waiting in self._lines.items():
             if line is not WriterQueue.BULK:
                 batch += _share(waiting, SHARES[line])
-        self._owes_bulk = bool(batch)
-        return batch if batch or not bulk else [bulk.popleft()]
+        return batch
+
+    def _take_latecomers(self, batch: list[Item]) -> list[Item]:
+        """Callers who came while a bulk item ran share its commit and its fate, and need not wait for two of them."""
+        if batch[0].verb.line is not WriterQueue.BULK:
+            return []
+        with self._taking:
+            late = [] if self._given_up else self._shares()
+            batch += late
+        return late
 
     def _serve(self, batch: list[Item]) -> None:
         if self._dead is not None:
