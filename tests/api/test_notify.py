@@ -179,6 +179,15 @@ async def test_a_batch_is_judged_item_by_item():
         assert len((await served.get("/api/notifications")).body["items"]) == 2
 
 
+async def test_a_shorter_batch_under_the_same_key_is_a_conflict():
+    async with serving(work=False) as served:
+        headers = {"Idempotency-Key": "batch-1"}
+        first = await served.post("/api/notifications/batch", [SMS, SMS], headers=headers)
+        shorter = await served.post("/api/notifications/batch", [SMS], headers=headers)
+        assert (first.status, shorter.status) == (207, 409)
+        assert "another size" in shorter.body["message"]
+
+
 async def test_a_batch_shares_commits(tmp_path):
     async with serving(work=False, store=f"sqlite:///{tmp_path}/ulak.db") as served:
         before = served.ulak.store.gauges()["commits_total"]

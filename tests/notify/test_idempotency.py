@@ -100,3 +100,16 @@ async def test_a_repeated_batch_gets_the_first_answers_item_by_item(make, channe
     assert changed[0] == first[0]
     assert isinstance(changed[1], Conflict)
     assert sorted(message.body for message in channel.messages) == ["one", "two"]
+
+
+@pytest.mark.parametrize("number", [1, 3])
+async def test_a_batch_with_another_number_of_items_is_refused_as_a_whole(make, channel, number):
+    items = [msgspec.json.encode(request(body)) for body in ("one", "two", "three")]
+    async with make() as ulak:
+        first = await ulak.notify.accept_batch(items[:2], "batch-1")
+        with pytest.raises(Conflict, match="a batch of another size"):
+            await ulak.notify.accept_batch(items[:number], "batch-1")
+        assert await ulak.notify.accept_batch(items[:2], "batch-1") == first
+        await ulak.notify.accept_batch(items[:number], "batch-1", "bob")
+        await drain(ulak)
+    assert len(channel.messages) == 2 + number

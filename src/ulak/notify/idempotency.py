@@ -1,7 +1,11 @@
-"""Idempotency-Key: the same key with the same body gets the first answer again; with another body it is refused."""
+"""Idempotency-Key: the same key with the same body gets the first answer again; with another body it is refused.
+
+A batch has a key for each of its items, made of its own key and the item's place, and one for its size.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from ulak.notify.reference import keep as keep_references
@@ -13,6 +17,7 @@ from ulak.spine.units.enqueue import Full, enqueue_rows
 sql = Queries(__package__)
 
 PRUNE_SLICE = 1000
+NO_JOB = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,15 @@ class Once:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchSize:
+    """How many items came under a batch's key. The first size counts for its lifetime."""
+
+    key: str
+    items: int
+    lifetime_millis: int
+
+
+@dataclass(frozen=True, slots=True)
 class Replayed:
     """This was accepted before; nothing new was made."""
 
@@ -36,6 +50,11 @@ class Replayed:
 @dataclass(frozen=True, slots=True)
 class Mismatch:
     """This key was used before with another body."""
+
+
+def mark_of(scope: str, key: str) -> str:
+    """A caller's key as it is stored: of one length, and apart from other callers'."""
+    return hashlib.sha256(f"{scope}\n{key}".encode()).hexdigest()
 
 
 Answer = int | Replayed | Mismatch | Full
@@ -82,6 +101,21 @@ def _accept(tx: Tx, items: list[Once]) -> list[Answer]:
 
 
 ACCEPT_ONCE: Verb[Once, Answer] = Verb(WriterQueue.ENQUEUE, _accept)
+
+
+def _keep_sizes(tx: Tx, sizes: list[BatchSize]) -> list[bool]:
+    """Return for each whether it is the first size of its batch, or the same again."""
+    keys = sorted({one.key for one in sizes})
+    tx.lock_keys([f"idempotency:{key}" for key in keys])
+    known = {key: size for key, (size, _) in _known(tx, keys, sizes[0].lifetime_millis).items()}
+    new = {one.key: str(one.items) for one in reversed(sizes) if one.key not in known}
+    if new:
+        tx.insert_rows(sql.keep_idempotency, [(key, size, NO_JOB, tx.now) for key, size in new.items()])
+    known |= new
+    return [known[one.key] == str(one.items) for one in sizes]
+
+
+KEEP_SIZE: Verb[BatchSize, bool] = Verb(WriterQueue.ENQUEUE, _keep_sizes)
 
 
 def prune(tx: Tx, keep_millis: int) -> int:

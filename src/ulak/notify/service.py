@@ -19,7 +19,7 @@ from ulak.ids import Ids, made_at
 from ulak.notify import attempts, decide, inbox
 from ulak.notify.attempts import EndpointAttempt
 from ulak.notify.composer import Composer
-from ulak.notify.idempotency import ACCEPT_ONCE, Mismatch, Once, Replayed, find_earlier
+from ulak.notify.idempotency import ACCEPT_ONCE, KEEP_SIZE, BatchSize, Mismatch, Once, Replayed, find_earlier, mark_of
 from ulak.notify.model import ALL_KINDS, AcceptedNotification, Request, kind_of
 from ulak.notify.records import (
     NEWEST,
@@ -146,10 +146,13 @@ class Notify:
     ) -> Verdicts:
         """Each item on its own merits: a verdict per item, in order. They share commits.
 
-        With a key, each item is accepted once under that key and its place in the batch.
+        With a key, each item is accepted once under that key and its place; a batch of another size is a Conflict.
         """
         if idempotency_key is not None:
             check_key(idempotency_key)
+            size = BatchSize(mark_of(scope, f"{idempotency_key}\n"), len(requests), self._options.idempotency_millis)
+            if not await self._host.store.submit(KEEP_SIZE, size):
+                raise Conflict("this Idempotency-Key was used before with a batch of another size; use a new key")
         keys = [None if idempotency_key is None else f"{idempotency_key}\n{place}" for place in range(len(requests))]
         return await asyncio.gather(
             *(self._accept_one(body, key, scope) for body, key in zip(requests, keys, strict=True))
@@ -196,8 +199,7 @@ class Notify:
         self, row: Row, request: Request, key: str, scope: str, wait_seconds: float | None = None
     ) -> AcceptedNotification:
         digest = hashlib.sha256(codec.encode(request)).hexdigest()
-        mark = hashlib.sha256(f"{scope}\n{key}".encode()).hexdigest()
-        once = Once(mark, digest, row, self._options.idempotency_millis, request.reference)
+        once = Once(mark_of(scope, key), digest, row, self._options.idempotency_millis, request.reference)
         answer: int | Replayed | Mismatch | Full = await self._host.loops.gate.at_once(row, ACCEPT_ONCE, once)
         if isinstance(answer, Full):
             answer = await self._repeated_or_in_line(row, once, wait_seconds)

@@ -104,6 +104,7 @@ def _batch_route(ulak: Ulak) -> HotRoute:
             "Idempotency-Key": "A repeat of the batch gets each item's first answer; each is sent once.",
             **prefer.HEADER,
         },
+        statuses=(400, 401, 403, 409, 413, 429, 500, 503),
     )  # fmt: skip
 
 
