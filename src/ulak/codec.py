@@ -55,18 +55,26 @@ def encode_text(value: object) -> str:
 def repeated_keys(document: bytes) -> list[str]:
     """Keys that stand twice in an object, at any level. A decoder takes the last one in silence.
 
-    What is not JSON has none: its decoder says so. Every key ends in a quote and a colon, and at most spaces between.
-    Texts may have both too, so there seem to be more keys, never fewer: if as many are decoded, none was lost.
+    What is not JSON has none: its decoder says so.
     """
     try:
-        if document.translate(None, _SPACES).count(b'":') == _number_of_keys(_decoder.decode(document)):
+        if has_no_more_keys(document, number_of_keys(_decoder.decode(document))):
             return []
     except (msgspec.MsgspecError, ValueError, RecursionError):
         pass
     return _strictly_repeated(document)
 
 
-def _number_of_keys(value: Any) -> int:
+def has_no_more_keys(document: bytes, number: int) -> bool:
+    """Return True if a document has as many keys as were decoded from it, so that none was lost.
+
+    Every key ends in a quote and a colon, and at most spaces between. Texts may have both too, so there seem to be more
+    keys, never fewer.
+    """
+    return document.translate(None, _SPACES).count(b'":') == number
+
+
+def number_of_keys(value: Any) -> int:
     if isinstance(value, dict):
         number, value = len(value), value.values()
     elif isinstance(value, list):
@@ -75,7 +83,7 @@ def _number_of_keys(value: Any) -> int:
         return 0
     for inner in value:
         if isinstance(inner, _CONTAINERS):
-            number += _number_of_keys(inner)
+            number += number_of_keys(inner)
     return number
 
 

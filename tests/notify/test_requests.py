@@ -132,6 +132,29 @@ def test_a_field_that_stands_there_twice_is_refused():
     assert refused.value.fields == [("body", "is given more than once")]
 
 
+@pytest.mark.parametrize(
+    ("rest", "repeated"),
+    [
+        ('"subject":null,"subject":null', ["subject"]),
+        ('"subject":null,"subject" :"x"', ["subject"]),
+        ('"metadata":{"a":1,"a":2}', ["a"]),
+        ('"metadata":{"a":[{"b":1,"b":2}]},"html":null', ["b"]),
+        ('"variables":{"a":1},"targetMeta":{"b":{"c":1,"c":1}}', ["c"]),
+        ('"subject":null,"metadata":{"a":{"a":null}}', []),
+        ('"subject":"\\":","metadata":{"":[[{"a":1},{"a":1}]]}', []),
+        ('"variables":{"a":1},"payload":{"a":1},"targetMeta":{"a":1}', []),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused_beside_nulls_and_at_any_level(rest, repeated):
+    body = '{"notificationType":"SMS","recipient":"+905551112233","body":"x",' + rest + "}"
+    if not repeated:
+        assert decode_request(body.encode(), TYPES).body == "x"
+        return
+    with pytest.raises(Invalid) as refused:
+        decode_request(body.encode(), TYPES)
+    assert refused.value.fields == [(key, "is given more than once") for key in repeated]
+
+
 def test_half_a_character_is_called_what_it_is():
     with pytest.raises(Invalid, match="lone surrogate"):
         decode_request(b'{"body":"\\ud800"}', TYPES)

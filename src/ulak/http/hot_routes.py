@@ -104,7 +104,10 @@ async def read_body(receive: Receive) -> bytes:
 
 
 def idempotency_key(scope: Scope) -> str | None:
-    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"idempotency-key"), None)
+    for name, value in scope["headers"]:
+        if name == b"idempotency-key":
+            return str(value, "latin-1")
+    return None
 
 
 async def reply(send: Send, status: int, body: bytes, headers: Headers = JSON_HEADERS) -> int:

@@ -67,12 +67,13 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if self._refused:  # what came along behind a refused request is not begun
             return
-        is_too_large = max(self._head_bytes, self._chunk_bytes) > MAX_HEAD_BYTES and self._head_size() > MAX_HEAD_BYTES
+        may_be_too_large = self._head_bytes > MAX_HEAD_BYTES or self._chunk_bytes > MAX_HEAD_BYTES
         self._head_bytes = -1 << 62  # what follows is body, and the guard counts that
-        self._forget_patience()
-        if is_too_large:
+        if self._patience is not None:
+            self._forget_patience()
+        if may_be_too_large and self._head_size() > MAX_HEAD_BYTES:
             self._refuse(_HEAD_TOO_LARGE)
-        elif [name for name, _ in self.headers].count(b"host") != 1 and self.parser.get_http_version() == "1.1":
+        elif not self._has_one_host() and self.parser.get_http_version() == "1.1":
             self._refuse(_NOT_ONE_HOST)
         else:
             self._in_body = True
@@ -80,6 +81,12 @@ class BoundedProtocol(HttpToolsProtocol):
             # uvicorn would close with its answer, and a client that is still sending would lose that answer.
             self._closes_after = not self.cycle.keep_alive
             self.cycle.keep_alive = True
+
+    def _has_one_host(self) -> bool:
+        by_name = dict(self.headers)  # usually none stands twice, and then nothing has to be counted
+        if len(by_name) == len(self.headers):
+            return b"host" in by_name
+        return [name for name, _ in self.headers].count(b"host") == 1
 
     def _head_size(self) -> int:
         return sum(len(name) + len(value) for name, value in self.headers) + len(self.url)

@@ -6,6 +6,7 @@ uvicorn makes two writes of an answer: two system calls here, and the client is 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
@@ -45,16 +46,18 @@ def answer_whole(send: Callable[..., Any], status: int, headers: Headers, body: 
         or cycle.scope["method"] == "HEAD"
     ):
         return False
-    head = STATUS_LINE[status]
-    for header in cycle.default_headers + headers:
-        head += b"%b: %b\r\n" % header
-    head += b"content-length: %d\r\n" % len(body)
-    if not cycle.keep_alive:
-        head += b"connection: close\r\n"
+    head = _head(status, *cycle.default_headers, *headers)
+    end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
     cycle.response_started = cycle.response_complete = True
-    cycle.transport.write(b"%b\r\n%b" % (head, body))
+    cycle.transport.write(b"%bcontent-length: %d\r\n%b%b" % (head, len(body), end, body))
     cycle.message_event.set()
     if not cycle.keep_alive:
         cycle.transport.close()
     cycle.on_response()
     return True
+
+
+@lru_cache(maxsize=64)
+def _head(status: int, *headers: tuple[bytes, bytes]) -> bytes:
+    """The same for every answer of a second: only its date changes."""
+    return STATUS_LINE[status] + b"".join(b"%b: %b\r\n" % header for header in headers)

@@ -138,8 +138,10 @@ def _check_choices(request: Request, problems: Problems) -> None:
         not 0 < len(request.reference) <= MAX_REFERENCE or _CONTROL.search(request.reference)
     ):
         problems.append(("reference", f"must have 1 to {MAX_REFERENCE} characters and no control characters"))
-    _check_event(request, problems)
-    _check_times(request, problems)
+    if request.type is not None or request.payload is not None:
+        _check_event(request, problems)
+    if request.expires_at is not None or request.send_at is not None:
+        _check_times(request, problems)
     seconds = request.timeout_seconds
     if seconds is not None and not 0 < seconds <= MAX_TIMEOUT_SECONDS:
         problems.append(("timeoutSeconds", f"must be above 0 and at most {MAX_TIMEOUT_SECONDS}"))

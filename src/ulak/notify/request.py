@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import msgspec
+from msgspec.structs import astuple
 
 from ulak import codec, complaint
 from ulak.channels.message import NewMessage
@@ -14,6 +15,7 @@ from ulak.notify import decide
 from ulak.notify.model import Request
 
 _decoder = msgspec.json.Decoder(Request)
+_FIELDS = len(msgspec.structs.fields(Request))
 _LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -23,9 +25,19 @@ def decode_request(body: bytes, known_types: frozenset[str]) -> Request:
         request = _decoder.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _refusal(body, error, known_types) from None
-    if repeated := complaint.of_repeated(body):
+    if not codec.has_no_more_keys(body, _number_of_keys(request)) and (repeated := complaint.of_repeated(body)):
         raise decide.refusal(repeated)
     return request
+
+
+def _number_of_keys(request: Request) -> int:
+    """Keys that the body had for certain: a null looks like a field that was left out."""
+    number = _FIELDS - astuple(request).count(None)
+    if request.metadata:
+        number += codec.number_of_keys(request.metadata)
+    if request.variables or request.payload or request.target_meta:
+        number += codec.number_of_keys([request.variables, request.payload, request.target_meta])
+    return number
 
 
 def _refusal(body: bytes, error: Exception, known_types: frozenset[str]) -> Invalid:

@@ -35,7 +35,7 @@ from ulak.notify.request import check_key, decode_request, request_of
 from ulak.notify.settings import NotifyOptions
 from ulak.spine.job import Row
 from ulak.spine.room import Host
-from ulak.spine.store import Tx
+from ulak.spine.store import Store, Tx
 from ulak.spine.units.cancel import CANCEL
 from ulak.spine.units.dead_letters import Filter, redrive_by
 from ulak.spine.units.enqueue import ENQUEUE_ONE, Full, insert_owed
@@ -130,8 +130,8 @@ class Notify:
         *,
         wait_seconds: float | None = None,
     ) -> AcceptedNotification:
-        gate = self._host.loops.gate
-        row = self._new_row(request)
+        gate, store = self._host.loops.gate, self._host.store
+        row = self._new_row(request, store)
         if idempotency_key is not None:
             check_key(idempotency_key)
             return await self._accept_once(row, request, idempotency_key, scope, wait_seconds)
@@ -139,7 +139,7 @@ class Notify:
             await gate.by_policy(row, ACCEPT_REFERENCED, Referenced(row, request.reference), 1, wait_seconds)
         else:
             await gate.by_policy(row, ENQUEUE_ONE, row, 1, wait_seconds)
-        return _accepted(self._host.store.ids, row.id)
+        return _accepted(store.ids, row.id)
 
     async def accept_batch(
         self, requests: Sequence[bytes], idempotency_key: str | None = None, scope: str = ""
@@ -163,7 +163,7 @@ class Notify:
             request = self.decode(body)
             if key is None:
                 return await self.accept(request)
-            return await self._accept_once(self._new_row(request), request, key, scope)
+            return await self._accept_once(self._new_row(request, self._host.store), request, key, scope)
         except Error as error:
             return error
 
@@ -182,8 +182,7 @@ class Notify:
         row = self._composer.row(request_of(message), tx.ids.take(tx.now), tx.now)
         return row._replace(continuation=message.continuation, trace=message.trace)
 
-    def _new_row(self, request: Request) -> Row:
-        store = self._host.store
+    def _new_row(self, request: Request, store: Store) -> Row:
         now = store.clock.now()
         return self._host.telemetry.tracer.stamped(self._composer.row(request, store.ids.take(now), now))
 
