@@ -77,8 +77,14 @@ def read_events(tx: Tx, after: int, limit: int) -> list[EventRecord]:
 
 def _read(tx: Tx, after: int, limit: int) -> tuple[list[EventRecord], bool]:
     """Events above `after`, and whether a limit cut them off, so that more may be left."""
-    found: list[EventRecord] = []
     blocks = tx.rows(sql.read_blocks, after=after + 1, n=BLOCKS_PER_READ)
+    found = of_blocks(blocks, after, limit)
+    return found, len(found) >= limit or len(blocks) == BLOCKS_PER_READ
+
+
+def of_blocks(blocks: Iterable[Any], after: int, limit: int) -> list[EventRecord]:
+    """The events above `after`, at most that many, of blocks in their order."""
+    found: list[EventRecord] = []
     for first, _, millis, body in blocks:
         at = to_datetime(millis)
         for seq, (name, job, kind, data) in enumerate(_of_block(body), first):
@@ -86,7 +92,7 @@ def _read(tx: Tx, after: int, limit: int) -> tuple[list[EventRecord], bool]:
                 found.append(EventRecord(seq, at, name, job, kind, data))
         if len(found) >= limit:
             break
-    return found[:limit], len(found) >= limit or len(blocks) == BLOCKS_PER_READ
+    return found[:limit]
 
 
 def last_seq(tx: Tx) -> int:

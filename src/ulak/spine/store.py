@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from operator import itemgetter
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from ulak.clock import Clock
 from ulak.ids import Ids
@@ -59,11 +59,21 @@ class Verb(Generic[T, R]):
     weigh: Callable[[T], int] | None = None
 
 
+class Block(NamedTuple):
+    """A row of the event log: the events of one commit, encoded."""
+
+    first: int
+    number: int
+    at: int
+    body: bytes
+
+
 @dataclass
 class AfterCommit:
     """The effects that a transaction leaves for after its commit. They belong to one attempt of a batch."""
 
     events: list[Event] = field(default_factory=list)
+    block: Block | None = None  # of `events`, where the commit itself numbers them
     ready: set[tuple[str, int]] = field(default_factory=set)
     lowest: dict[tuple[str, int], int] = field(
         default_factory=dict
@@ -78,6 +88,7 @@ class AfterCommit:
     def copy(self) -> AfterCommit:
         return AfterCommit(
             list(self.events),
+            self.block,
             set(self.ready),
             dict(self.lowest),
             self.due_at,

@@ -103,8 +103,10 @@ class Loops:
             self._behind.set()
         if freed:
             self.gate.announce(freed)
-        for watcher in self._watchers if buffers.events else ():
-            watcher.set()
+        if buffers.events and self._watchers:
+            self.tail.note(buffers.block)
+            for watcher in self._watchers:
+                watcher.set()
         self.changed.set()
 
     @contextmanager

@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from ulak.spine.event import EventRecord, Reset, find_reset, last_seq, read_on
-from ulak.spine.store import Store, Tx
+from ulak.spine.loops.recent import Recent
+from ulak.spine.store import Block, Store, Tx
 
 PAGE = 1000
 LOOK_SECONDS = 1.0
@@ -33,11 +34,17 @@ class Tail:
         self._watching = watching
         self._coming: dict[int, asyncio.Task[TailPage]] = {}
         self._end = (-1, 0.0)
+        self._recent = Recent(PAGE)
         self._closed = False
 
     def close(self) -> None:
         """Nobody looks any more; who follows is woken by the loops, and leaves."""
         self._closed = True
+
+    def note(self, block: Block | None) -> None:
+        """A commit of this process, while somebody watches; none where the store numbers the events later."""
+        if block is not None:
+            self._recent.add(block)
 
     async def begin(self, after: int | None) -> TailPage:
         """Where to start: at a cursor, at the nearest place if it does not fit, or at the newest event."""
@@ -77,6 +84,8 @@ class Tail:
         del self._coming[cursor]  # who comes from here on has newer news, and looks again
         if self._closed:
             return TailPage(cursor)
+        if events := self._recent.above(cursor, PAGE):
+            return TailPage(events[-1].seq, None, events, len(events) == PAGE)
         seen = self.store.clock.monotonic()
         reset, events, more = await self.store.read(read_on, cursor, PAGE)
         if not events:

@@ -13,7 +13,7 @@ from ulak.ids import Ids, made_at, new_mark
 from ulak.spine.capacity import Capacity
 from ulak.spine.event import to_block
 from ulak.spine.query import Queries
-from ulak.spine.store import Tx
+from ulak.spine.store import Block, Tx
 from ulak.stores.sqlite.private_file import ensure_private
 from ulak.stores.sqlite.tx import SqliteTx
 from ulak.stores.writer.session import BatchFailed, CommitUnknown, Fatal
@@ -104,6 +104,7 @@ class SqliteSession:
         if buffers.events:
             self._first, self._token = self._next, tx.ids.take(tx.now)
             count, body = to_block(buffers.events)
+            buffers.block = Block(self._first, count, tx.now, body)
             tx.execute(sql.insert_block, first=self._first, count=count, at=tx.now, token=self._token, body=body)
             self._next += count
         elif self._connection.total_changes != self._changes:
