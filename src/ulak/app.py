@@ -35,6 +35,7 @@ from ulak.spine.room import Room
 from ulak.spine.store import Store, Tx, closing_seconds
 from ulak.spine.telemetry import Telemetry
 from ulak.spine.trace import Tracer
+from ulak.spine.units.dead_letters import Filter, find_ids, redrive_by
 from ulak.spine.units.prune import Ages
 from ulak.spine.units.sample import Sample
 from ulak.stores.open import make_store
@@ -91,7 +92,7 @@ class Ulak(Namespaces, Declarer, Enqueuer):
         self._store: Store | None = None
         self._loops: Loops | None = None
         self._sampler: Sampler | None = None
-        self._redriver: Redriver | None = None
+        self._redriver: Redriver[Filter] | None = None
         self._channels: Registry | None = None
         self._rooms: Rooms | None = None
         self.stop_report: StopReport | None = None
@@ -142,7 +143,7 @@ class Ulak(Namespaces, Declarer, Enqueuer):
                 log.warning("kinds_crowded", note=crowding)
         await store.open(loops)
         self._store, self._loops, self._sampler = store, loops, Sampler(store)
-        self._redriver = Redriver(store)
+        self._redriver = Redriver(store, find_ids, redrive_by)
         try:
             for room in rooms:
                 await room.start()
@@ -217,7 +218,7 @@ class Ulak(Namespaces, Declarer, Enqueuer):
         return AuditLog(self.store)
 
     @property
-    def redriver(self) -> Redriver:
+    def redriver(self) -> Redriver[Filter]:
         return _open(self._redriver)
 
     @property

@@ -12,6 +12,7 @@ from ulak import Conflict, IllegalTransition, Invalid, NotFound, Permanent, Tran
 from ulak.actions import brakes
 from ulak.channels.channel import Receipt, Uncertain
 from ulak.clock import ManualClock
+from ulak.spine.units.dead_letters import Filter
 from ulak.testing import advance, drain
 
 PUSH = {"channel_type": "push"}
@@ -102,12 +103,31 @@ async def test_a_redrive_at_a_rate_goes_on_by_itself(make, world, channel):
         plan = await told.ready(PUSH)
         for _ in range(3):
             await told.run(plan)
-        ulak.actions.start_redrive(0.5, reason="non_retryable")
+        assert len(await ulak.actions.start_redrive(0.5, reason="non_retryable")) == 3
         with pytest.raises(Conflict):
-            ulak.actions.start_redrive(0.5)
+            await ulak.actions.start_redrive(0.5)
         while len(channel.messages) < 6:
             await advance(ulak, 2)
         assert await ulak.actions.dead_letters() == []
+
+
+async def test_a_redrive_at_a_rate_is_the_stores_one_and_is_shown_and_stopped_like_any_other(make, world, channel):
+    channel.answers = [Permanent("no")] * 3
+    async with make() as ulak:
+        told = world(ulak)
+        plan = await told.ready(PUSH)
+        for _ in range(3):
+            await told.run(plan)
+        await ulak.actions.start_redrive(0.5)
+        with pytest.raises(Conflict):
+            await ulak.redriver.start(Filter(), 0.5, 3)
+        while len(channel.messages) < 4:
+            await advance(ulak, 0)
+        stopped = await ulak.redriver.stop()
+        await advance(ulak, 10)
+        left = await ulak.actions.dead_letters()
+    assert (stopped.state, stopped.matched, stopped.redriven) == ("stopped", 3, 1)
+    assert (len(left), len(channel.messages)) == (2, 4)
 
 
 async def test_a_mended_letter_says_what_it_was_mended_to(make, world, channel):

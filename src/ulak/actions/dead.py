@@ -89,6 +89,10 @@ def list_letters(tx: Tx, wanted: DeadFilter, after: int, limit: int) -> list[Act
     return [dead_letter(runs[step.run], step, tx.ids) for step in steps if step.run in runs]
 
 
+def find_letters(tx: Tx, wanted: DeadFilter, after: int, limit: int) -> list[int]:
+    return [step.job for step in _find(tx, wanted, after, limit)]
+
+
 def read_letter(tx: Tx, identifier: int) -> tuple[ActionRun, ActionStep]:
     rows = tx.rows(sql.find_steps_by_job, jobs=[identifier])
     runs = read_runs(tx, (row[0] for row in rows))
@@ -133,7 +137,7 @@ def forget_mending(tx: Tx, identifier: int) -> None:
         dead_letters.edit(tx, identifier, codec.encode(kept))
 
 
-def redrive_letters(tx: Tx, identifiers: Sequence[int], who: str) -> list[int]:
+def redrive_letters(tx: Tx, who: str, identifiers: Sequence[int]) -> list[int]:
     """Back to work under their old ids, so with the same idempotency keys; answers those that went."""
     steps = {row[4]: ActionStep(*row) for row in tx.rows(sql.find_steps_by_job, jobs=list(identifiers))}
     went = dead_letters.redrive(tx, [job for job in identifiers if job in steps])

@@ -33,6 +33,7 @@ from ulak.channels.receipts import DeliveryReceipt
 from ulak.errors import Conflict, Error, Invalid, NotFound, Refused
 from ulak.ids import Ids
 from ulak.settings.actions import Actions as ActionsSection
+from ulak.spine.redriver import Redriver
 from ulak.spine.room import Host
 from ulak.spine.store import Tx
 from ulak.spine.units.audit import record as record_audit
@@ -63,7 +64,7 @@ class Actions:
         self._bound = Bound(section.capacity)
         self._secret = ""
         self._fresh = fresh
-        self._redriving: asyncio.Task[list[str]] | None = None
+        self._redriver: Redriver[dead.DeadFilter] | None = None
         self.directory = Directory(host, lambda: self._secret, fresh.clear)
         self.plans = Plans(host, section, book, renderer)
 
@@ -232,7 +233,7 @@ class Actions:
     async def redrive(self, identifier: int, *, dry_run: bool = False, who: str = PYTHON) -> events.ActionDeadLetter:
         """Send a dead letter again: same id, same idempotency key, fresh attempts."""
         letter = await self.dead_letter(identifier)
-        if not dry_run and not await self._host.store.write(dead.redrive_letters, [identifier], who):
+        if not dry_run and not await self._host.store.write(dead.redrive_letters, who, [identifier]):
             raise NotFound(f"no dead letter {identifier}; it may have been sent again already")
         return letter
 
@@ -251,25 +252,27 @@ class Actions:
         while letters := await self.dead_letters(error_code=error_code, reason=reason, after=after, limit=page):
             numbers = [int(letter.id or 0) for letter in letters]
             after = numbers[-1]
-            moved = numbers if dry_run else await self._host.store.write(dead.redrive_letters, numbers, who)
+            moved = numbers if dry_run else await self._host.store.write(dead.redrive_letters, who, numbers)
             went += map(str, moved)
             if rate_per_second and not dry_run:
                 await self._host.clock.wait(asyncio.Event(), 1 / rate_per_second)
         return went
 
-    def start_redrive(self, rate_per_second: float, **wanted: Any) -> None:
-        """A redrive at a rate that goes on by itself: one at a time, so that the rate is what was asked for."""
-        if self._redriving is not None and not self._redriving.done():
-            raise Conflict("a redrive at a rate is under way already; try again when it has ended, or without a rate")
-        going = self.redrive_many(rate_per_second=rate_per_second, **wanted)
-        self._redriving = asyncio.create_task(going, name="ulak-actions-redrive")
+    async def start_redrive(
+        self, rate_per_second: float, *, error_code: str | None = None, reason: str | None = None, who: str = PYTHON
+    ) -> list[str]:
+        """A redrive at a rate that goes on by itself, the only one of its store; returns the ids that fit now."""
+        ids = await self.redrive_many(error_code=error_code, reason=reason, dry_run=True)
+        if self._redriver is None:
+            self._redriver = Redriver(self._host.store, dead.find_letters, dead.redrive_letters)
+        await self._redriver.start(dead.DeadFilter(error_code, reason), rate_per_second, len(ids), who=who)
+        return ids
 
     async def close(self) -> None:
         """A redrive that is under way ends; what it has not sent again stays a dead letter."""
-        task, self._redriving = self._redriving, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        redriver, self._redriver = self._redriver, None
+        if redriver is not None:
+            redriver.cancel()
 
     # The room's eye on itself, and its topics
 

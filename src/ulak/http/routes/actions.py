@@ -176,12 +176,14 @@ def _dead_letters(ulak: Ulak) -> APIRouter:
         responses={200: {"model": RedrivenManyOut, "description": DRY_RUN}},
     )
     async def redrive_many(caller: May, body: RedriveManyIn, response: Response) -> RedrivenManyOut:
-        """With a rate the answer comes first and names those that will go; one such redrive goes at a time."""
+        """With a rate the answer comes first and names those that will go; one such redrive goes at a time.
+        `GET /api/dead/redrive` shows how it goes, `DELETE` stops it."""
         rate = None if body.dry_run else body.rate_per_second
         wanted: dict[str, Any] = {"error_code": body.error_code, "reason": body.reason, "who": caller.name}
-        ids = await ulak.actions.redrive_many(dry_run=body.dry_run or rate is not None, **wanted)
-        if rate is not None:
-            ulak.actions.start_redrive(rate, **wanted)
+        if rate is None:
+            ids = await ulak.actions.redrive_many(dry_run=body.dry_run, **wanted)
+        else:
+            ids = await ulak.actions.start_redrive(rate, **wanted)
         response.status_code = 200 if body.dry_run else 202
         return RedrivenManyOut(matched=len(ids), dry_run=body.dry_run, ids=ids)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -10,7 +11,6 @@ from ulak import codec
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
 from ulak.spine.units import audit
-from ulak.spine.units.dead_letters import redrive_by
 
 sql = Queries("ulak.spine")
 
@@ -52,12 +52,14 @@ def begin_redrive(tx: Tx, own: int, matched: int, rate_per_second: float) -> Pro
     return _save(tx, Progress(number, own, matched, rate_per_second, tx.now))
 
 
-def send_next(tx: Tx, own: int, number: int, who: str, ids: list[int]) -> bool:
+def send_next(
+    tx: Tx, own: int, number: int, who: str, ids: list[int], send: Callable[[Tx, str, list[int]], list[int]]
+) -> bool:
     """Send these again; False if somebody has stopped this redrive meanwhile."""
     found = _locked(tx, own)
     if found is None or (found.number, found.state) != (number, "running"):
         return False
-    sent = len(redrive_by(tx, who, ids))
+    sent = len(send(tx, who, ids))
     _save(tx, msgspec.structs.replace(found, owner=own, redriven=found.redriven + sent))
     return True
 
