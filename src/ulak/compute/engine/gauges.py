@@ -18,7 +18,7 @@ GAUGES = {
     "compute_accepted": "Tasks accepted since the engine was started.",
     "compute_refused": "Tasks refused because too many waited.",
     "compute_finished": "Tasks that are over since the engine was started.",
-    "compute_retries": "Failed attempts that the engine tried again; those of durable tasks are the spine's.",
+    "compute_retries": "Attempts after the first, those of durable tasks included.",
     "compute_crashes": "Attempts that ended with their worker.",
     "compute_restarts": "Workers that died and were replaced.",
     "compute_spares": "Workers that stand ready to take over.",

@@ -92,6 +92,7 @@ class Queues:
         self._check_open(kind, queue)
         self.unfinished += 1
         self.total_put += 1
+        self.total_retried += work.attempts > 0  # those before it are kept elsewhere
         if not queue.depth and not queue.suspects and (worker := self._free_worker(kind)):
             self.give(worker, [work])
             return

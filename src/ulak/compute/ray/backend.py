@@ -70,6 +70,7 @@ class RayBackend:
             if capacity is not None and queue.depth >= capacity:
                 raise Refused(f"{queue.depth} tasks wait already; submit later or raise input_capacity")
             self._counted["put"] += 1
+            self._counted["retried"] += work.attempts > 0  # those before it are kept elsewhere
             self._unfinished += 1
             queue.put(work)
             self._lock.notify_all()
