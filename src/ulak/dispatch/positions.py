@@ -19,9 +19,9 @@ sql = Queries(__package__)
 
 MAX_WAITING = 1_000_000
 MAX_TRIES = 3
-# An answer waits for one slice at most, and shares its commit. At 2 ms and 64 rows an accept beside positions took
-# three times as long. Fewer rows than these make more syncs than a slow disk has time for.
-SLICE_SECONDS = 0.0005
+# An answer waits for one slice at most, and shares its commit. At 2 ms and 64 rows on SQLite an accept beside positions
+# took three times as long. Fewer rows than these make more syncs than a slow disk has time for.
+SLICE_SHARE = 0.5  # of the time that the store gives a slice of any other load: answers are waited for
 MIN_SLICE_ROWS = 32
 TOGETHER = 500  # positions whose helpers are looked up at a time: more would hold up the loop
 

@@ -35,7 +35,7 @@ from ulak.dispatch.model import Code, Contact, Helper, HelperStatus, HelpTask, T
 from ulak.dispatch.nearby.bbox import Box
 from ulak.dispatch.nearby.geo import to_nano
 from ulak.dispatch.policy import Policy
-from ulak.dispatch.positions import MIN_SLICE_ROWS, SLICE_SECONDS, TOGETHER, Hints, flush
+from ulak.dispatch.positions import MIN_SLICE_ROWS, SLICE_SHARE, TOGETHER, Hints, flush
 from ulak.dispatch.progress import TaskProgress
 from ulak.dispatch.records import known_helpers
 from ulak.dispatch.refusal import refused
@@ -132,9 +132,9 @@ class Dispatch:
         """Write the positions that wait, in slices that hold up nobody; returns how many were written."""
         number = 0
         async with self._flushing:
-            slices = slices_written(
-                self._store(), flush, self.hints.take(), least=MIN_SLICE_ROWS, seconds=SLICE_SECONDS
-            )
+            store = self._store()
+            seconds = store.slice_seconds * SLICE_SHARE
+            slices = slices_written(store, flush, self.hints.take(), least=MIN_SLICE_ROWS, seconds=seconds)
             try:
                 async for hints, missed in slices:
                     self.hints.written(hints, missed)
