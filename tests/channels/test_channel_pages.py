@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ulak.channels import channel
 from ulak.channels.registry import BUILT_IN
 from ulak.channels.signature import Secret, sign
 from ulak.templates.sandbox import Caps, Sandbox
@@ -21,6 +22,22 @@ def page(name: str) -> str:
 def test_every_built_in_channel_is_documented():
     text = page("reference/channels.md")
     assert [point.name for point in BUILT_IN if f"| `{point.name}` |" not in text] == []
+
+
+def test_the_page_says_what_each_channel_does_with_a_messages_fields():
+    """Every module that delivers has a row: of `target_meta` the keys that it reads, and where a time to live goes."""
+    table = page("reference/channels.md").partition("| channel | `target_meta` |")[2].partition("\n\n")[0]
+    told = {name: (cells, "time to live" in cells) for name, cells in re.findall(r"\n\| `(\w+)` \| (.*)", table)}
+    sources = {path.stem: path.read_text("utf-8") for path in Path(channel.__file__).parent.glob("*.py")}
+    delivering = {name: text for name, text in sources.items() if " = seconds_for(" in text or "(seconds_for(" in text}
+    assert told.keys() == delivering.keys()
+    for name, text in delivering.items():
+        cells, has_time_to_live = told[name]
+        keys = re.findall(r"`(\w+)`", cells.partition("|")[0])
+        assert bool(keys) == ("message.target_meta" in text), name
+        assert [key for key in keys if f'.get("{key}")' not in text] == [], name
+        assert has_time_to_live == ("message.seconds_left" in text), name
+        assert cells.count("ends the attempt") == 2, name
 
 
 def test_every_filter_and_every_built_in_template_is_documented():
