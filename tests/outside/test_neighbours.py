@@ -20,15 +20,6 @@ SMS = {"notificationType": "SMS", "recipient": "+905551112233"}
 SOON_SECONDS = 2.0  # at once, on a machine that is busy
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def store(request, tmp_path):
-    with contextlib.ExitStack() as stack:
-        if request.param == "sqlite":
-            yield f"sqlite:///{tmp_path}/ulak.db"
-        else:
-            yield stack.enter_context(fresh_database())
-
-
 def webhook(url):
     return {"notificationType": "WEBHOOK", "recipient": url}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import shutil
 import subprocess
@@ -15,7 +14,6 @@ import pytest
 
 from tests.outside.receivers import Receiver
 from tests.outside.served import served
-from tests.postgres_server import fresh_database
 
 pytestmark = pytest.mark.slow
 
@@ -57,13 +55,6 @@ def make(settings):
 
     return ulak
 """
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def store(request, tmp_path):
-    with contextlib.ExitStack() as stack:
-        postgres = request.param == "postgres"
-        yield stack.enter_context(fresh_database()) if postgres else f"sqlite:///{tmp_path}/ulak.db"
 
 
 @pytest.fixture

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 
 import pytest
 
 from tests.outside.served import served
-from tests.postgres_server import fresh_database
 
 pytestmark = pytest.mark.slow
 
 FORBIDDEN = {"notificationType": "WEBHOOK", "recipient": "http://10.0.0.1/hook"}  # the guard lets nobody there
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def store(request, tmp_path):
-    with contextlib.ExitStack() as stack:
-        postgres = request.param == "postgres"
-        yield stack.enter_context(fresh_database()) if postgres else f"sqlite:///{tmp_path}/ulak.db"
 
 
 async def progress_until(server, fits):

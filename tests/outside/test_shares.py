@@ -27,15 +27,6 @@ WHERE kind = 'notify.webhook' GROUP BY key
 """
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def store(request, tmp_path):
-    with contextlib.ExitStack() as stack:
-        if request.param == "sqlite":
-            yield f"sqlite:///{tmp_path}/ulak.db"
-        else:
-            yield stack.enter_context(fresh_database())
-
-
 class Filled(NamedTuple):
     """By destination, how many are parked; and how many more jobs of the kind there may be."""
 
