@@ -26,6 +26,12 @@ POOLED = 8
 LENGTH = 1_000_000  # of float64: 8 MB
 
 
+@pytest.fixture(autouse=True)
+def no_engine_of_an_earlier_test():
+    """A closed engine that is part of a cycle keeps its pool until it is collected, and here descriptors are counted."""
+    gc.collect()
+
+
 def shared_files(pid):
     """Descriptors of shared data that a process has open."""
     found = []
