@@ -28,7 +28,7 @@ LENGTH = 1_000_000  # of float64: 8 MB
 
 @pytest.fixture(autouse=True)
 def no_engine_of_an_earlier_test():
-    """A closed engine that is part of a cycle keeps its pool until it is collected, and here descriptors are counted."""
+    """A closed engine in a cycle keeps its pool until it is collected, and here descriptors are counted."""
     gc.collect()
 
 
