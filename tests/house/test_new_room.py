@@ -194,3 +194,11 @@ def test_its_jobs_tables_routes_metrics_page_scope_and_commands_work(tree, tmp_p
 def test_its_table_is_moved_with_the_others(tree, tmp_path):
     code = "from ulak.rooms import LINES; from ulak.stores.move import work_of; print('tiny_note' in work_of(LINES))"
     assert run(tree, tmp_path, "-c", code) == "True\n"
+
+
+def test_it_may_lack_a_page_of_the_console(tree, tmp_path):
+    bare = tmp_path / "tree"
+    shutil.copytree(tree, bare, ignore=shutil.ignore_patterns("__pycache__"))
+    (bare / "ulak/console/pages/tiny.py").unlink()
+    code = "import ulak.http.app as door; from ulak import Ulak; print(door.build_app(Ulak()).scopes.texts['tiny'])"
+    assert run(bare, tmp_path, "-c", code) == "count notes\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mimetypes
 from collections.abc import Collection, Mapping
 from importlib import import_module, resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote
@@ -37,9 +38,12 @@ HEADERS = {
 
 
 def pages_of(ulak: Ulak) -> dict[str, ConsolePage]:
-    """The engine's pages and those of `ulak.console.pages.<room>`, in the order in which the menu has them."""
-    names = (*OWN_PAGES, *(room.name for room in ulak.rooms))
-    found = [page for name in names for page in import_module(f"ulak.console.pages.{name}").PAGES]
+    """The engine's pages and those of `ulak.console.pages.<room>`, in the order in which the menu has them.
+
+    A room may have no page.
+    """
+    modules = [f"ulak.console.pages.{name}" for name in (*OWN_PAGES, *(room.name for room in ulak.rooms))]
+    found = [page for module in modules if find_spec(module) for page in import_module(module).PAGES]
     return {page.path: page for page in found}
 
 
