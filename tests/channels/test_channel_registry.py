@@ -95,6 +95,22 @@ async def test_a_channel_of_the_users_own_comes_first():
     assert own.closed
 
 
+@pytest.mark.parametrize("own", ["not a channel", Fake])
+def test_an_own_channel_that_is_not_one_is_refused(own):
+    with pytest.raises(Misconfigured, match=r"channels=\[.*it needs name, can_handle, handle and close"):
+        _ = Ulak("memory:", channels=[own]).channels
+
+
+async def test_an_own_channel_names_its_types_or_is_named_after_one():
+    with capture_logs() as logs:
+        async with Ulak("memory:", channels=[Fake("mine", "FAX", "TELEX"), Fake("pager")]) as ulak:
+            assert {"notify.fax", "notify.telex"} <= set(ulak.handlers.kinds())
+            assert "notify.pager" not in ulak.handlers.kinds()
+            await ulak.notify.send("FAX", "anybody", "Hello")
+    unheard = [line["channel"] for line in logs if line["event"] == "channel_without_type"]
+    assert unheard == ["pager"]
+
+
 async def test_all_that_is_discovered_is_closed():
     registry = Registry(discover(Settings()))
     await registry.close()

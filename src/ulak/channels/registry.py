@@ -94,6 +94,8 @@ async def _part_with(channel: Channel) -> None:
 def make_registry(host: Host, own: Sequence[Channel] = ()) -> Registry:
     """The channels of one Ulak. Its user's own come first, then plug-ins, so that each can replace a built-in."""
     endpoints = Endpoints(host)
+    for channel in own:
+        _check(channel, "Ulak(channels=[…])")
     return Registry([*own, *discover(host.settings), _webhook(host, endpoints)], endpoints)
 
 
@@ -129,9 +131,14 @@ def _make(point: EntryPoint, settings: Any) -> Channel | None:
             f"The channel {point.name!r} ({point.value}) can't be loaded: {error}. Repair or uninstall its package."
         ) from error
     channel = factory(settings)
-    if channel is not None and not isinstance(channel, Channel):
-        raise Misconfigured(
-            f"The channel {point.name!r} ({point.value}) made a {type(channel).__name__}, which is not a channel: "
-            "it needs name, can_handle, handle and close."
-        )
+    if channel is not None:
+        _check(channel, f"The channel {point.name!r} ({point.value})")
     return channel
+
+
+def _check(channel: object, origin: str) -> None:
+    if isinstance(channel, type) or not isinstance(channel, Channel):
+        what = f"the class {channel.__name__}" if isinstance(channel, type) else f"a {type(channel).__name__}"
+        raise Misconfigured(
+            f"{origin} gave {what}, which is not a channel: it needs name, can_handle, handle and close."
+        )

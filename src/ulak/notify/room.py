@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -43,6 +43,7 @@ def notify_room(host: Host) -> Room[Notify]:
     settings, registry = host.settings, host.channels
     deliveries = Deliveries(host)
     types = _types(registry)
+    _check_channels(registry, types)
     options = NotifyOptions.of(settings)
     service = Notify(options, _templates(settings), frozenset(types), host)
     return Room(
@@ -80,9 +81,23 @@ def _templates(settings: Settings) -> Templates:
 
 
 def _types(registry: Registry) -> list[str]:
-    """The types that Ulak knows, and those of plug-ins, which answer to their own name."""
-    extra = {channel.name.upper() for channel in registry if channel.can_handle(channel.name.upper())}
-    return sorted({name.value for name in NotificationType} | extra)
+    """The types that Ulak knows, and those of other channels: what one lists in `types`, and its own name."""
+    known = {name.value for name in NotificationType}
+    for channel in registry:
+        listed = {channel.name.upper(), *getattr(channel, "types", ())}
+        known |= {name for name in listed if name == name.upper() and channel.can_handle(name)}
+    return sorted(known)
+
+
+def _check_channels(registry: Registry, types: Sequence[str]) -> None:
+    """A type that Ulak does not know has to be named; otherwise its channel is never asked."""
+    for channel in registry:
+        if not any(map(channel.can_handle, types)):
+            log.warning(
+                "channel_without_type",
+                channel=channel.name,
+                note="it carries no known type; list those that it carries in its attribute types, in capitals",
+            )
 
 
 def _handler(settings: Settings, name: str, deliveries: Deliveries, destinations: Destinations) -> Handler:
