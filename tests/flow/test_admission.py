@@ -237,6 +237,15 @@ async def test_work_that_is_owed_is_taken_over_the_bound(make, recorder):
         assert (await ulak.jobs.tally())["mail.log"]["done"] == 20
 
 
+async def test_a_batch_that_never_fits_into_the_share_of_its_key_is_told_so(make, recorder):
+    ulak = make(spine={"capacity": 9}, work=False)
+    recorder.on(ulak, "hook.send")
+    async with ulak:
+        with pytest.raises(Refused, match="never fit into the share of shop, half of the bound of hook.send; send fewer"):
+            await ulak.enqueue_many([NewJob("hook.send", key="shop")] * 8)
+        assert len(await ulak.enqueue_many([NewJob("hook.send", key="shop")] * 5)) == 5
+
+
 @pytest.fixture
 def crowded(make, recorder):
     """Five jobs of `shop` are its share of nine; what runs is held until it is released."""

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from ulak.clock import Clock
-from ulak.errors import Refused, Unavailable
+from ulak.errors import Unavailable
 from ulak.spine.breaker import Breakers
 from ulak.spine.capacity import line_of, live_pool
 from ulak.spine.handler import Handlers
@@ -34,7 +34,7 @@ _OF_KEY = line_of("")
 
 @dataclass(eq=False)
 class Waiter:
-    """A place in line: the ticket is kept until the end, so who was woken in vain goes back to where it stood."""
+    """A place in line: the ticket is kept until the end, so a caller that was woken in vain goes back to its place."""
 
     ticket: int
     need: int
@@ -108,7 +108,7 @@ class Gate:
         if breaker is not None:
             return min(max(breaker.pause_seconds(self._clock.now()), MIN_RETRY_SECONDS), MAX_RETRY_SECONDS)
         ahead = sum(waiter.need for waiter in self._waiting.get(full.line, ()))
-        return self.drain.seconds_for(live_pool(full.kind) if full.live else full.kind, ahead + full.number)
+        return self.drain.seconds_for(full.pool, ahead + full.number)
 
     def _patience(self, kind: str) -> float | None:
         handler = self._handlers.get(kind)
@@ -147,17 +147,10 @@ class Gate:
                     self.announce([line])  # of such a line one goes after another
                 return answer
             line, waiter.need = answer.line, answer.number
-            self._check_size(answer)
+            answer.check_size(self._store.capacity)
             self.full.note(answer)
             if self._is_hopeless(answer, ends_at) or not await self._turn(line, waiter, ends_at):
                 return self._refuse(row.kind, answer)
-
-    def _check_size(self, verdict: Full) -> None:
-        pool = live_pool(verdict.kind) if verdict.live else verdict.kind
-        if verdict.number > self._store.capacity.bound(pool):
-            raise Refused(
-                f"{verdict.number} jobs at once never fit into the bound of {verdict.kind}; send fewer at a time"
-            )
 
     def _is_hopeless(self, verdict: Full, ends_at: float | None) -> bool:
         """A destination that is down accepts nothing soon, so a caller with a time limit is refused immediately."""

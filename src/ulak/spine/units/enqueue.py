@@ -29,7 +29,7 @@ _id, _kind, _key, _due_at, _state, _unique_key = (
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """Nothing was taken: a bound is reached; `number` is what was asked of it at once.
+    """Nothing was taken: a bound is reached; `number` is how much of it must be free for what was asked at once.
 
     It is the kind's bound on active jobs, or on live ones, or the share of a key in what is free of these.
     """
@@ -40,21 +40,34 @@ class Full:
     key: str | None = None
 
     @property
+    def pool(self) -> str:
+        """Return the pool of capacity that lacks some."""
+        return live_pool(self.kind) if self.live else self.kind
+
+    @property
     def line(self) -> str:
         """Return the line in which callers wait for the same."""
-        if self.key is not None:
-            return line_of(self.key)
-        return live_pool(self.kind) if self.live else self.kind
+        return self.pool if self.key is None else line_of(self.key)
 
     def refusal(self, capacity: Capacity, retry_after_seconds: float | None = None) -> Refused:
         """Return the error for a caller that does not wait, or has waited long enough."""
         if self.key is not None:
             why = f"{self.key} has its share of {self.kind} jobs waiting already, and others are accepted"
         elif self.live:
-            why = f"{self.kind} has reached its bound of {capacity.bound(self.line)} unfinished jobs"
+            why = f"{self.kind} has reached its bound of {capacity.bound(self.pool)} unfinished jobs"
         else:
-            why = f"{self.kind} has reached its bound of {capacity.bound(self.line)} active jobs (ready or running)"
+            why = f"{self.kind} has reached its bound of {capacity.bound(self.pool)} active jobs (ready or running)"
         return Refused(f"{why}; try again later", retry_after_seconds=retry_after_seconds)
+
+    def check_size(self, capacity: Capacity) -> None:
+        """Raise the error for jobs that would not fit at once into an empty bound."""
+        if self.number <= capacity.bound(self.pool):
+            return
+        if self.key is None:
+            why = f"{self.number} jobs at once never fit into the bound of {self.kind}"
+        else:
+            why = f"so many jobs at once never fit into the share of {self.key}, half of the bound of {self.kind}"
+        raise Refused(f"{why}; send fewer at a time")
 
 
 # For each row the id of the live job: the row's own, or the one that already holds its unique key.
