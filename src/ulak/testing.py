@@ -124,6 +124,7 @@ async def check_channel(channel: Channel, message: Message) -> Receipt:
     assert isinstance(receipt, Receipt), "handle returns a Receipt"
     provider, colon, identifier = (receipt.provider_id or "").partition(":")
     assert all((provider, colon, identifier)), "the receipt's provider_id is <provider>:<id>"
+    assert message.recipient not in identifier, "the receipt's provider_id is shown in lists: no recipient in it"
     await channel.close()
     await channel.close()  # a stop that was broken off closes again
     return receipt

@@ -290,7 +290,7 @@ async def test_slacks_text_calls_nobody_and_blocks_pass(open_provider, message):
     blocks = [{"type": "divider"}]
     receipt = await channel.handle(message("SLACK", body="<!channel> a & b", metadata={"blocks": blocks}))
     assert server.sent == [{"channel": "C024BE91L", "text": "Hello\n&lt;!channel&gt; a &amp; b", "blocks": blocks}]
-    assert receipt.provider_id == "slack:C024BE91L:1503435956.000001"
+    assert receipt.provider_id == "slack:1503435956.000001"
 
 
 async def test_slacks_incoming_webhooks_need_no_token(open_provider, message):

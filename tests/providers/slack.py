@@ -38,7 +38,6 @@ def interaction(at_seconds: int, action: str, value: str) -> tuple[dict[str, str
     payload = {
         "type": "block_actions",
         "user": {"id": "U1"},
-        "container": {"channel_id": "C024BE91L", "message_ts": "1503435956.000001"},
         "actions": [{"action_id": action, "value": value, "type": "button"}],
     }
     body = urlencode({"payload": json.dumps(payload)}).encode()

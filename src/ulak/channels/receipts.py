@@ -37,4 +37,3 @@ class Tap(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     value: str
     user: str
-    provider_id: str | None = None

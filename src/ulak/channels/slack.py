@@ -81,7 +81,7 @@ class SlackChannel:
         document = answer.document()
         if answer.status != 200 or document.get("ok") is not True:
             raise self._refusal(answer, document.get("error"))
-        return Receipt(f"slack:{document.get('channel')}:{document.get('ts')}")
+        return Receipt(f"slack:{document.get('ts')}")  # not its channel: that is the recipient
 
     async def _post_to_webhook(self, message: Message, seconds: float) -> Receipt:
         url = check_url(message.recipient, PROVIDER)
@@ -144,15 +144,9 @@ class _Action(msgspec.Struct, frozen=True):
     value: str = ""
 
 
-class _Container(msgspec.Struct, frozen=True):
-    channel_id: str = ""
-    message_ts: str = ""
-
-
 class _Interaction(msgspec.Struct, frozen=True):
     user: _User = _User()
     actions: list[_Action] = []
-    container: _Container = _Container()
 
 
 def read_slack(body: bytes) -> list[Tap]:
@@ -162,11 +156,7 @@ def read_slack(body: bytes) -> list[Tap]:
         said = msgspec.json.decode(payload.encode(), type=_Interaction)
     except (msgspec.MsgspecError, ValueError) as error:
         raise Invalid(f"the request is not one of Slack's interactions: {error}") from None
-    place = said.container
-    identifier = f"slack:{place.channel_id}:{place.message_ts}" if place.message_ts else None
-    return [
-        Tap(action=one.action_id, value=one.value, user=said.user.id, provider_id=identifier) for one in said.actions
-    ]
+    return [Tap(action=one.action_id, value=one.value, user=said.user.id) for one in said.actions]
 
 
 def from_settings(settings: Any) -> SlackChannel | None:
