@@ -6,6 +6,7 @@ import pytest
 
 from tests.actions.conftest import states
 from ulak import Conflict, Invalid, NotFound, Permanent, Refused, Transient
+from ulak.actions.bound import Bound
 from ulak.actions.model import MAX_NUMBER
 from ulak.channels.channel import EndpointGone, Receipt
 from ulak.errors import Throttled
@@ -332,6 +333,29 @@ async def test_the_bound_of_unfinished_runs_refuses_and_opens_again(make, world,
             await told.ask(plan)
         await advance(ulak, 61)
         await told.ask(plan)
+
+
+async def test_accepts_that_a_count_can_not_see_yet_keep_their_places(clock):
+    class Counting:
+        def __init__(self):
+            self.clock, self.committed = clock, 0
+
+        async def read(self, *_):
+            return self.committed
+
+    store, bound = Counting(), Bound(3)
+    for _ in range(3):
+        await bound.admit(store, 1)
+        clock.advance(1)
+    with pytest.raises(Refused):
+        await bound.admit(store, 1)
+    store.committed = 1
+    bound.settle(1, new=True)
+    bound.settle(1, new=False)
+    await bound.admit(store, 1)
+    clock.advance(1)
+    with pytest.raises(Refused):
+        await bound.admit(store, 1)
 
 
 async def test_a_repeat_is_the_first_run_at_the_bound_too(make, world):

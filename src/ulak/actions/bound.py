@@ -21,11 +21,16 @@ def count_unfinished(tx: Tx, most: int) -> int:
 
 
 class Bound:
-    """The count of unfinished runs, and this process's accepts since; ends since are seen at the next count."""
+    """The count of unfinished runs, and this process's accepts since; ends since are seen at the next count.
+
+    A count misses the accepts that are not committed yet, so they are added to it.
+    """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._estimate: int | None = None
+        self._under_way = 0
+        self._admitted = 0
         self._counted_at = 0.0
         self._counting: asyncio.Task[int] | None = None
 
@@ -37,10 +42,13 @@ class Bound:
                     retry_after_seconds=RETRY_AFTER_SECONDS,
                 )
         self._estimate += number
+        self._under_way += number
+        self._admitted += number
 
-    def give_back(self, number: int) -> None:
-        """It was nothing new."""
-        if self._estimate is not None:
+    def settle(self, number: int, *, new: bool) -> None:
+        """Their commit has been answered; what was not new leaves its place to others."""
+        self._under_way -= number
+        if not new and self._estimate is not None:
             self._estimate -= number
 
     async def _recount(self, store: Store) -> bool:
@@ -56,7 +64,9 @@ class Bound:
 
     async def _count(self, store: Store) -> int:
         try:
-            self._estimate = await store.read(count_unfinished, self._capacity + 1)
+            unseen = self._under_way - self._admitted
+            counted = await store.read(count_unfinished, self._capacity + 1)
+            self._estimate = counted + unseen + self._admitted
             return self._estimate
         finally:
             self._counting = None

@@ -101,9 +101,12 @@ class Actions:
             if first is None:
                 raise
             return self._answer(first, run.plan_id)
-        verdict = await store.submit(self._accept, run)
-        if not isinstance(verdict, Accepted) or verdict.duplicate:
-            self._bound.give_back(1)
+        new = True  # an accept whose end is unknown keeps its place until the next count
+        try:
+            verdict = await store.submit(self._accept, run)
+            new = isinstance(verdict, Accepted) and not verdict.duplicate
+        finally:
+            self._bound.settle(1, new=new)
         return self._answer(verdict, run.plan_id)
 
     def _answer(self, verdict: AcceptVerdict, plan: int) -> events.ActionAccepted:
