@@ -23,6 +23,20 @@ _WORDS = {
     "datetime": "an instant",
 }
 _BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+# Of pydantic's words, those that have plainer ones above; a phrase stands before any that it begins with.
+_PLAIN = {
+    "a valid dictionary or object to extract fields from": "an object",
+    "a valid dictionary": "an object",
+    "a valid list": "a list",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid boolean": "true or false",
+    "a valid string": "text",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "greater than": "more than",
+}
+_PLAINLY = re.compile(f"({'|'.join(_PLAIN)})(?:, (?:unable|got|but got) .*)?")
 _EXPECTED = re.compile(r"Expected `([^`]+)`(?:, got `([^`]+)`)?(?:( of length)? ([<>]=?) ([\d.e+-]+))?")
 _NUMBER = re.compile(r"(?<![\w.])\d{4,}(?:\.0)?(?![\w.])")
 
@@ -48,7 +62,8 @@ def of_validator(reason: str) -> str:
     """From pydantic's words: `Input should be …`, `String should have …`."""
     if reason == "Field required":
         return "is required"
-    return grouped(re.sub(r"^\w+ should ", "must ", reason))
+    plain = _PLAINLY.sub(lambda found: _PLAIN[found[1]], reason)
+    return grouped(re.sub(r"^\w+ should ", "must ", plain))
 
 
 def grouped(text: str) -> str:

@@ -241,12 +241,19 @@ SENTENCES = [
     ("POST /api/notifications", {**FINE, "recipient": 1}, "recipient", "must be text or null, not a whole number"),
     ("POST /api/keys", {"name": "\n", "scopes": ["jobs"]}, "name", "must have 1 to 100 printable characters"),
     ("POST /api/dead/redrive", {"ids": ["x"]}, "ids.0", ID),
-    ("POST /api/dead/redrive", {"ratePerSecond": 1e9}, "ratePerSecond", "must be less than or equal to 10,000"),
+    ("POST /api/dead/redrive", {"ratePerSecond": 1e9}, "ratePerSecond", "must be at most 10,000"),
     ("POST /api/dead/redrive", {"colour": 1}, "colour", "is not a field here"),
+    ("PATCH /api/kinds/notify.sms", [], "body", "must be an object"),
+    ("PATCH /api/kinds/notify.sms", {"paused": "yes"}, "paused", "must be true or false"),
+    ("PATCH /api/kinds/notify.sms", {"concurrency": 0}, "concurrency", "must be at least 1"),
+    ("PATCH /api/kinds/notify.sms", {"concurrency": 1.5}, "concurrency", "must be a whole number"),
+    ("POST /api/keys", {"name": 1, "scopes": ["jobs"]}, "name", "must be text"),
+    ("POST /api/keys", {"name": "a", "scopes": "jobs"}, "scopes", "must be a list"),
+    ("GET /api/audit?limit=many", ..., "limit", "must be a whole number"),
     ("GET /api/jobs/abc", ..., "id", "must be the id of a job: a whole number or a UUID"),
     ("GET /api/notifications/abc", ..., "identifier", UUID),
     ("GET /api/dead?diedBefore=soon", ..., "diedBefore", INSTANT),
-    ("GET /api/events?after=99999999999999999", ..., "after", "must be less than or equal to 9,007,199,254,740,992"),
+    ("GET /api/events?after=99999999999999999", ..., "after", "must be at most 9,007,199,254,740,992"),
 ]
 
 
