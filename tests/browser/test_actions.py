@@ -88,12 +88,12 @@ async def test_a_dead_letter_is_edited_and_sent_again(console):
 
 
 @clicks(
-    "Send all that fit again: POST /api/dead/redrive",
+    "Send all matching again: POST /api/dead/redrive",
     "Stop after {redriven}: DELETE /api/dead/redrive",
 )
 async def test_all_that_fit_are_sent_again_after_a_dry_run_and_can_be_stopped(console):
     served, tab = await show(console, "dead?kind=doomed")
-    assert await click(tab, "Send all that fit again") == "Send 3 dead letters again?"
+    assert await click(tab, "Send all matching again") == "Send 3 dead letters again?"
     await agree(tab, ratePerSecond="0.01")
     running = await until(served, "/api/dead/redrive", lambda body: body["redriven"] == 1)
     assert (running["state"], running["matched"]) == ("running", 3)

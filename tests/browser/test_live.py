@@ -91,6 +91,20 @@ async def test_a_list_shows_newer_rows_where_nobody_is_busy(opened):
     await tab.until(f"document.querySelector('main').innerText.includes('{job}')")
 
 
+async def test_a_detail_stays_open_while_newer_rows_move_it_down(opened):
+    long = {"name": "n" * 100, "scopes": ["look"]}
+    door, tab = opened[0], opened[1]
+    await door.served.post("/api/keys", long)
+    await show(opened, "audit")
+    row = await tab.value("document.querySelector('tr:has(details)').id")
+    await tab.click("tr details summary")
+    await tab.value("document.activeElement.blur()")
+    await door.served.post("/api/keys", long)
+    await tab.until("document.querySelectorAll('tr details').length === 2")
+    opened_rows = "[...document.querySelectorAll('details[open]')].map(one => one.closest('tr').id)"
+    assert await tab.value(opened_rows) == [row]
+
+
 async def test_the_keyboard_alone_reaches_an_action_and_comes_back_to_it(opened):
     door, tab, _ = opened
     job = await door.served.enqueue("mail", {}, delaySeconds=3600)

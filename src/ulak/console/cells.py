@@ -17,7 +17,7 @@ NOTHING = Markup('<span class="soft">–</span>')
 _NAMES = re.compile(r"\{([A-Za-z_][A-Za-z_.]*)\}")
 _MASKED = re.compile(r"([^\s\"]*\*\*\*[^\s\"]*|\[[0-9,.]+ characters?, mark [0-9a-f]+\])")
 _COUNTED = re.compile(r"\[([0-9,]+) characters?, mark ([0-9a-f]+)\]")
-MAX_JSON = 160
+MAX_JSON = 100  # characters of JSON in a cell; more of it opens by a click
 
 
 def icon(name: str) -> Markup:
@@ -63,7 +63,7 @@ def told(detail: dict[str, Any], found: Found) -> Markup:
     parts += [masked(sentence.removesuffix(".") if until or rest else sentence, found.say)] if sentence else []
     parts += [Markup.escape(found.say("until {time}", time="")) + clock(until, found)] if until else []
     parts += [shown("json", rest, found)] if rest else []
-    return Markup("<span>{}</span>").format(Markup("; ").join(parts))
+    return Markup("<div>{}</div>").format(Markup("; ").join(parts))
 
 
 def masked(text: str, say: Say) -> Markup:
@@ -83,6 +83,19 @@ def _mask(piece: str, say: Say) -> str:
 def document(value: Any, say: Say) -> Markup:
     """JSON for people, masks marked."""
     return masked(msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), say)
+
+
+def _json(value: Any, say: Say) -> Markup:
+    """JSON on one line; a long one is cut off there and opens to the whole."""
+    if isinstance(value, str):
+        return masked(value, say)
+    text = msgspec.json.encode(value).decode()
+    line = Markup('<code class="json">{}</code>').format(
+        masked(text if len(text) <= MAX_JSON else text[:MAX_JSON] + "…", say)
+    )
+    if len(text) <= MAX_JSON:
+        return line
+    return Markup("<details><summary>{}</summary><pre>{}</pre></details>").format(line, document(value, say))
 
 
 def shown(form: str, value: Any, found: Found) -> Any:
@@ -109,10 +122,7 @@ def shown(form: str, value: Any, found: Found) -> Any:
         case "soft":
             return Markup('<span class="soft">{}</span>').format(value)
         case "json":
-            text = msgspec.json.encode(value).decode()
-            return Markup('<code class="json">{}</code>').format(
-                masked(text if len(text) <= MAX_JSON else text[:MAX_JSON] + "…", say)
-            )
+            return _json(value, say)
         case "yes":
             return say("yes" if value else "no")
         case _ if isinstance(value, Markup):

@@ -195,15 +195,19 @@ function renewRows(old, fresh) {
   }
   if (note) note.textContent = toasts.dataset.newer.replace("{n}", numbers.format(newer));
 }
+function keepOpen(old, fresh) {
+  for (const [place, details] of old.querySelectorAll("details").entries()) {
+    const row = details.closest("tr[id]"); // newer rows move it down
+    const other = row ? $(`[id="${CSS.escape(row.id)}"] details`, fresh) : fresh.querySelectorAll("details")[place];
+    if (other) other.open = details.open;
+  }
+}
 const isTyped = (part) => [...part.querySelectorAll("input")].some((input) => input.value !== input.defaultValue);
 function renew(old, fresh) {
   const focused = old.contains(document.activeElement);
+  keepOpen(old, fresh);
   if (focused && document.activeElement.closest("tbody") && $("tbody", fresh)) return renewRows(old, fresh);
   if (focused || isTyped(old) || old.querySelector("[data-revealed], [data-simulate], [data-preview], input:checked")) return;
-  for (const [place, details] of old.querySelectorAll("details").entries()) {
-    const other = fresh.querySelectorAll("details")[place];
-    if (other) other.open = details.open;
-  }
   if (old.innerHTML !== fresh.innerHTML) old.replaceChildren(...fresh.childNodes);
 }
 async function fetched() {

@@ -66,6 +66,9 @@ def _numbers(sync: dict[str, Any], found: Found) -> str:
 
 
 def _published(sync: dict[str, Any], _: Found) -> datetime | None:
+    """When it was published; of a snapshot that is held back, the feeds' time is that of the list before."""
+    if sync["verdict"] == "quarantined":
+        return None
     return stamp(max((feed.get("until") or "" for feed in (sync.get("feeds") or {}).values()), default=None))
 
 

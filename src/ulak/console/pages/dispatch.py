@@ -237,7 +237,7 @@ PAGES = (
                 TASK,
                 (
                     Column("Time", "at", "clock"),
-                    Column("Word", "what", "state"),
+                    Column("Event", "what", "state"),
                     Column("Helper", lambda step, found: names(found).get(step["helperId"], step["helperId"])),
                     Column("Reason", lambda step, found: found.say.told(step["reason"] or "")),
                 ),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from markupsafe import Markup
+
 from ulak.console.page import Action, Column, ConsolePage, DialogField, Empty, Found, Table
 
 KINDS, WORKERS, BREAKERS = "/api/kinds", "/api/workers", "/api/breakers"
 NEWEST_EVENT = "/api/events?limit=1"
 EVENTS_PER_PAGE = 50
+NOT_JOBS = frozenset({"actions", "dispatch"})  # their own events name no job
 
 
 def _queues(found: Found) -> str:
@@ -71,6 +74,15 @@ def _data(event: dict[str, Any], found: Found) -> Any:
             return {"reason": f"{found.say('attempt {n}', n=attempt)}; {found.say.told(reason)}", "until": due}
         case data:
             return data
+
+
+def _about(event: dict[str, Any], _: Found) -> Markup | None:
+    """A job's id leads to it. The number of a task, an offer or a run is an id of the store's own, and has no page."""
+    if event["job"] is None:
+        return None
+    if event["kind"] in NOT_JOBS:
+        return Markup("<code>{}</code>").format(event["job"])
+    return Markup('<a class="id" href="/console/jobs/{0}">{0}</a>').format(event["job"])
 
 
 def _busiest_first(document: Any, _: Found) -> list[dict[str, Any]]:
@@ -138,7 +150,7 @@ PAGES = (
                     Column("Sequence", "seq", "number"),
                     Column("At", "at", "time"),
                     Column("Event", "name", "code"),
-                    Column("Job", "job", "id", "jobs/{}"),
+                    Column("About", _about),
                     Column("Kind", "kind", "code"),
                     Column("Data", _data, "told"),
                 ),

@@ -201,7 +201,7 @@ PAGES = (
                 (
                     Column("Time", "at", "clock"),
                     Column("After", _after, "soft"),
-                    Column("Word", "word", "state"),
+                    Column("Event", "word", "state"),
                     Column("Attempt", lambda step, _: step["attempt"] or None, "number"),
                     Column("Detail", "detail", "told"),
                 ),
@@ -291,7 +291,7 @@ PAGES = (
                 actions=(DROP,),
                 bulk=(
                     Action(
-                        "Send all that fit again",
+                        "Send all matching again",
                         "POST",
                         "/api/dead/redrive",
                         body="{}",

@@ -182,7 +182,7 @@ PAGES = (
                 MESSAGE,
                 (
                     Column("Time", "at", "clock"),
-                    Column("Word", "what", "state"),
+                    Column("Event", "what", "state"),
                     Column("Attempt", lambda step, _: step["attempt"] or None, "number"),
                     Column("Detail", "detail", "told"),
                 ),

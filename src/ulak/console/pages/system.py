@@ -62,7 +62,7 @@ PAGES = (
                 STORE,
                 (
                     Column("Address", "store", "code"),
-                    Column("Mark", "storeId", "code"),
+                    Column("Identity since a restore", "storeId", "code"),
                     Column("Unfinished jobs", "live", "number"),
                     Column("Held by a restore", "held", "number"),
                     Column("Not accounted for", "differences", "json"),
@@ -102,7 +102,7 @@ PAGES = (
         (
             Table(
                 "Audit",
-                "/api/audit?limit=100",
+                "/api/audit?limit=50",
                 (
                     Column("At", "at", "time"),
                     Column("Who", "who"),
@@ -110,8 +110,9 @@ PAGES = (
                     Column("To what", "object"),
                     Column("Detail", "detail", "json"),
                 ),
-                Empty("Nobody has done anything yet."),
+                Empty("Nobody has done anything yet.", "ulak keys create ops --scope admin"),
                 key="seq",
+                filters=(("who", "Who"), ("verb", "What"), ("object", "To what")),
             ),
         ),
         "system",

@@ -172,7 +172,7 @@ def _dead_letters(ulak: Ulak) -> APIRouter:
     @router.post(
         "/redrive",
         status_code=202,
-        summary="Send all that fit again, at a rate if one is given",
+        summary="Send all matching again, at a rate if one is given",
         responses={200: {"model": RedrivenManyOut, "description": DRY_RUN}},
     )
     async def redrive_many(caller: May, body: RedriveManyIn, response: Response) -> RedrivenManyOut:
