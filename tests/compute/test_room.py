@@ -75,6 +75,14 @@ async def test_every_end_is_a_different_answer_and_asking_twice_gives_the_same(a
 
 
 async def test_a_failing_task_is_tried_as_often_as_it_says(address, room_root):
+async def test_a_task_that_prints_what_no_store_takes_succeeds(address, room_root):
+    """As the name of a file may be, on a system that has not always written UTF-8."""
+    Path(room_root, "names.py").write_text(r"print('\udce9t\u00e9 \0'); result = 1" + "\n")
+    async with build(address, room_root) as ulak:
+        done = await run(ulak, "names.py")
+    assert (done.status, done.data, done.stdout) == (TaskStatus.SUCCESS, 1, "\\udce9t\u00e9 \0\n")
+
+
     async with build(address, room_root) as ulak:
         luck = await run(ulak, "attempt.py", {"failures": 2}, retries=2)
         assert (luck.status, luck.data, luck.attempts) == (TaskStatus.SUCCESS, 3, 3)

@@ -81,6 +81,12 @@ def test_output_is_kept(run, script, kind):
     assert (result.stdout, result.stderr) == ("out\nbytes", "err\n")
 
 
+@BOTH
+def test_output_is_text_that_can_be_encoded(run, script, kind):
+    result = run(script("names.py", r"print('\udce9t\u00e9'); result = 1" + "\n"), kind=kind)
+    assert (result.data, result.stdout) == (1, "\\udce9t\u00e9\n")
+
+
 def test_output_is_bounded(run, script):
     result = run(script("loud.py", "for _ in range(100_000): print('0123456789')\n"))
     assert len(result.stdout) < 70_000

@@ -15,7 +15,7 @@ class Capture:
     """
 
     encoding = "utf-8"
-    errors = "replace"
+    errors = "backslashreplace"
     newlines = None
     mode = "w"
     closed = False
@@ -78,7 +78,10 @@ class Capture:
         if not self._parts:
             return ""
         tail = f"\n... {self._dropped} more characters were not kept" if self._dropped else ""
-        return "".join(self._parts) + tail
+        text = "".join(self._parts)
+        if not text.isascii():  # half of a surrogate pair, as in names of files, could be stored nowhere
+            text = text.encode("utf-8", self.errors).decode()
+        return text + tail
 
 
 class _Bytes(io.BufferedIOBase):
