@@ -68,8 +68,9 @@ async def test_every_end_is_a_different_answer_and_asking_twice_gives_the_same(a
         with pytest.raises(NotFound) as unknown:
             await ulak.compute.result(ids.to_uuid(ulak.store.ids.take(ulak.clock.now())))
         assert not isinstance(unknown.value, Expired)
-        with pytest.raises(NotFound):
-            await ulak.compute.result(uuid.uuid4())
+        for unknown_id in (uuid.uuid4(), "a\0b", "x" * 300):
+            with pytest.raises(NotFound):
+                await ulak.compute.result(unknown_id)
         with pytest.raises(Expired, match="history_days"):
             await ulak.compute.result(ids.to_uuid(ids.Ids().take(ulak.clock.now() - 90 * 86_400_000)))
 

@@ -190,10 +190,14 @@ class Result:
         )
 
 
+def is_id(given: Any) -> bool:
+    """Whether a durable task can be found by it, also over HTTP, where clients remove . and .. from a path."""
+    is_fit = isinstance(given, str) and 0 < len(given) <= MAX_ID and given.isprintable()
+    return is_fit and "/" not in given and given not in (".", "..")
+
+
 def check_id(task_id: Any) -> None:
-    """An id that a durable task can be found by, also over HTTP, where clients remove . and .. from a path."""
-    is_fit = isinstance(task_id, str) and 0 < len(task_id) <= MAX_ID and task_id.isprintable()
-    if not is_fit or "/" in task_id or task_id in (".", ".."):
+    if not is_id(task_id):
         text = f"must be 1 to {MAX_ID} printable characters without /, and not . or .."
         raise Invalid(f"task_id {task_id!r:.100} {text}", fields=[("task_id", text)])
 

@@ -13,7 +13,7 @@ from ulak.compute.engine.gauges import GaugePoint, points
 from ulak.compute.engine.options import EngineOptions
 from ulak.compute.errors import Expired
 from ulak.compute.jobs import KINDS, MAX_RETRIES
-from ulak.compute.model import Result, Task, TaskLine, TaskStatus, TaskType, check_id
+from ulak.compute.model import Result, Task, TaskLine, TaskStatus, TaskType, check_id, is_id
 from ulak.compute.pool.cpus import usable_cpus
 from ulak.compute.pool.usage import usage_of
 from ulak.compute.records import ACCEPT_TASKS, Submitted, find_each, find_task
@@ -154,7 +154,7 @@ class Compute:
     async def _find(self, identifier: UUID | str) -> tuple[str, Record]:
         """Its id and its job, by the id of either."""
         store = self._host.store
-        found = await store.read(find_task, str(identifier))
+        found = await store.read(find_task, str(identifier)) if is_id(str(identifier)) else None
         if found is not None and found[1].kind in KINDS.values():
             return found
         job = store.ids.from_uuid(identifier)
