@@ -11,7 +11,7 @@ from ulak.compute.model import Result, TaskStatus
 _MAX_ERROR_CHARACTERS = 600
 _MAX_SECTIONS = {"traceback": 600, "stdout": 250, "stderr": 350}
 _HEADING = "\n--- {}\n"
-_CAUSE = re.compile(r"(?:Permanent: )?(FAILED|TIMED_OUT|CRASHED) after \d+ attempt\(s\)(?: on (\S+))?: ", re.ASCII)
+_CAUSE = re.compile(r"(FAILED|TIMED_OUT|CRASHED) after \d+ attempt\(s\)(?: on (\S+))?: ", re.ASCII)
 # A task without retries must not run twice; a stop of the worker ended its only run.
 CUT_OFF = "the worker was stopped during this attempt; it may have had its effect and waits for a decision"
 _DEATHS = ("poison", "the process died", CUT_OFF)  # of the process that ran it, as the spine and we say it
@@ -43,9 +43,10 @@ def read_cause(cause: str) -> TaskEnd:
         error, _, parts[name] = _split(error, _HEADING.format(name))
     if cause.startswith(_DEATHS):
         return TaskEnd(TaskStatus.CRASHED, error, **parts)
-    found = _CAUSE.match(cause)
-    status = TaskStatus(found[1]) if found else TaskStatus.FAILED
-    return TaskEnd(status, error, **parts, worker=found[2] if found else None)
+    found = _CAUSE.match(error)
+    if found is None:
+        return TaskEnd(TaskStatus.FAILED, error, **parts)
+    return TaskEnd(TaskStatus(found[1]), error[found.end() :], **parts, worker=found[2])
 
 
 def _split(text: str, heading: str) -> tuple[str, str, str]:
