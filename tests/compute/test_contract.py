@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import importlib.util
+import sys
 import threading
 
 import numpy as np
@@ -53,6 +54,17 @@ def engine(backend, root):
 
 def test_a_call_answers_with_its_value(engine):
     assert engine.submit(jobs.add, 1, right=2).result(WAIT) == 3
+
+
+@pytest.mark.parametrize("backend", [RAY], indirect=True)
+def test_functions_of_the_main_module_go_to_a_cluster_whole(engine, monkeypatch):
+    def triple(number):
+        return 3 * number
+
+    triple.__module__, triple.__qualname__ = "__main__", "triple"
+    monkeypatch.setattr(sys.modules["__main__"], "triple", triple, raising=False)
+    assert engine.submit(triple, 2).result(WAIT) == 6
+    assert list(engine.map(triple, [1, 2])) == [3, 6]
 
 
 @pytest.mark.parametrize("task_type", TaskType)

@@ -22,6 +22,8 @@ class Shutdown:
 class Backend(Protocol):
     """Runs work and calls `work.finish(work, outcome)` once for each; ids, attempts and results stay with us."""
 
+    loads_main: bool  # its workers can import the caller's main module; else what that defines is sent whole
+
     def submit(self, work: Work) -> None:
         """Never blocks. Raises Refused when no more may wait, Unavailable when closing."""
 

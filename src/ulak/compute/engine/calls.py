@@ -25,9 +25,10 @@ class Calls:
     closures, what was typed into a prompt or a notebook) go whole, each time anew: what they refer to may have changed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_value: bool) -> None:
+        """By value: also what the main module defines goes whole."""
         self._names: dict[Callable[..., Any], bytes] = {}
-        self._packer = Packer(SEGMENT_BYTES, by_value=not is_main_importable())
+        self._packer = Packer(SEGMENT_BYTES, by_value=by_value)
 
     def one(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         name = self._name(function)

@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from ulak.clock import Clock, SystemClock
 from ulak.compute.engine.admission import Admission
 from ulak.compute.engine.backend import Backend, Shutdown
-from ulak.compute.engine.calls import Calls, settle_call
+from ulak.compute.engine.calls import Calls, is_main_importable, settle_call
 from ulak.compute.engine.future import Future
 from ulak.compute.engine.mapping import Paces, map_calls
 from ulak.compute.engine.options import EngineOptions
@@ -54,7 +54,7 @@ class Engine:
         self._admission = Admission(self._backend, self.options.when_full)
         self._results = Results(self.options, clock or SystemClock())
         self._numbers = count(1)
-        self._calls = Calls()
+        self._calls = Calls(by_value=not (self._backend.loads_main and is_main_importable()))
         self.paces = Paces()
         self._defaults = Options(max_retries=self.options.max_retries)
         self._tasks = Tasks(self._backend, self._results, self.options.script_root, self._numbers)

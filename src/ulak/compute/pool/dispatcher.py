@@ -37,6 +37,8 @@ _dispatchers: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
 class Dispatcher:
     """Worker processes on this machine."""
 
+    loads_main = True
+
     def __init__(self, options: EngineOptions, initializer: bytes | None = None) -> None:
         self.lock = threading.Lock()
         self._listener = Listener()

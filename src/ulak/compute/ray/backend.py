@@ -36,6 +36,8 @@ _IO_CPUS = 0.01  # of a core, for a batch that mostly waits
 class RayBackend:
     """`Engine(backend=RayBackend(options, address="auto"))`. Scripts must lie under the same root on every node."""
 
+    loads_main = False
+
     def __init__(self, options: EngineOptions, address: str | None = None) -> None:
         self._options = options
         self._ray = _load()
