@@ -59,6 +59,10 @@ def test_durable_tasks_are_submitted_followed_and_cancelled_beside_a_server(fold
         params = ("--param", f"started={gate.started}", "--param", f"gate={gate.path}")
         held = said(folder, "submit", "hold.py", "--cpu", *params)
         gate.wait()
+        once = said(
+            folder, "submit", "fail.py", "--param", "text=no", "--retries", "0", "--timeout", "9", "--wait", "60"
+        )
+        assert (once["status"], once["attempts"], once["error"]) == ("FAILED", 1, "ValueError: no")
         shown = command(folder, "compute", "stats").stdout
         assert "io-0" in shown
         assert re.search(r"^waiting cpu bound +0 *$", shown, re.MULTILINE)

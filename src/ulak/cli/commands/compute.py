@@ -75,10 +75,12 @@ async def submit(
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="Path below compute.script_root.")],
     param: Parameters = None,
     cpu: Cpu = False,
+    timeout_seconds: Timeout = None,
+    retries: Retries = 3,
     wait: Annotated[float, typer.Option("--wait", metavar="SECONDS", help="Wait for the result.")] = 0.0,
 ) -> Shown:
     """Accept a durable task: it survives a restart and is run by the server or a worker."""
-    body = {"script_path": script, "params": _parameters(param), "task_type": _type(cpu).value}
+    body = _task(script, _parameters(param), cpu, timeout_seconds, retries).to_dict()
     task = await api.ask("POST", "/api/compute/tasks", body=body)
     if wait:
         task = await api.ask("GET", f"/api/compute/tasks/{task['task_id']}/result", {"wait": wait})
