@@ -263,6 +263,6 @@ class Ulak(Namespaces, Declarer, Enqueuer):
         """Raise Invalid, with the fields at fault, for a message that `post` would not take."""
         self.rooms.port("check_message")(message)
 
-    async def run(self, function: Callable[..., Any], /, *args: Any) -> Any:
+    async def run(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Run a function that can be imported on one of the compute engine's processes."""
-        return await self.rooms.port("run")(function, *args)
+        return await self.rooms.port("run")(function, *args, **kwargs)

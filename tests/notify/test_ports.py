@@ -53,6 +53,7 @@ async def test_a_message_that_can_not_be_sent_is_refused_in_the_unit(make):
 async def test_a_function_runs_on_a_process_of_the_engine(make_in_memory):
     async with make_in_memory() as ulak:
         assert await ulak.run(divmod, 7, 3) == (2, 1)
+        assert await ulak.run(int, "11", base=2) == 3
 
 
 async def test_a_posted_message_has_the_key_slots_breaker_and_expiry_of_one_that_was_sent(make, clock):

@@ -64,9 +64,9 @@ class Compute:
             self._engine.close(0)
             self._engine = None
 
-    async def run(self, function: Callable[..., Any], /, *args: Any) -> Any:
+    async def run(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Run a function that can be imported on one of the engine's processes; it is not kept if the process dies."""
-        return await self.engine().run(function, *args)
+        return await self.engine().run(function, *args, **kwargs)
 
     def places(self, task_type: TaskType) -> int:
         """How many tasks of a class can run at a time."""

@@ -93,5 +93,5 @@ class Host(Protocol):
     def check_message(self, message: Any) -> None:
         """Notify's port: raises Invalid for a `NewMessage` that `post` would not take, before a transaction owes it."""
 
-    async def run(self, function: Callable[..., Any], /, *args: Any) -> Any:
+    async def run(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Compute's port: run a function that can be imported on one of the engine's processes."""
