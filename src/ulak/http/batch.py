@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Generic, TypeVar
 
 import msgspec
@@ -32,9 +32,13 @@ def decode_batch(body: bytes, most: int) -> list[bytes]:
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         why = f"the body is not a JSON array: {error}"
         raise Invalid(why, fields=[("", "must be a JSON array")]) from error
+    check_size(items, most)
+    return [bytes(item) for item in items]
+
+
+def check_size(items: Sized, most: int) -> None:
     if not 0 < len(items) <= most:
         raise Invalid(f"a batch has 1 to {most} items, not {len(items)}", fields=[("", f"must have 1 to {most} items")])
-    return [bytes(item) for item in items]
 
 
 async def reply_batch(send: Send, answers: Iterable[T | Error]) -> int:

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ulak.app import Ulak
 from ulak.compute.model import MAX_ID, Task, TaskLine, TaskStatus, TaskType
-from ulak.errors import Invalid
 from ulak.http import prefer
+from ulak.http.batch import check_size
 from ulak.http.caller import Needs, caller_of
 from ulak.http.hot_routes import Routes
 from ulak.http.routes.view import Cursor, cursor
@@ -62,7 +62,7 @@ class TaskOut(BaseModel):
 
 
 class ListedTask(BaseModel):
-    """`job_id` is the task's job in the engine, with its timeline."""
+    """`job_id` is the task's job in the store, with its timeline."""
 
     task_id: str
     job_id: str
@@ -115,9 +115,7 @@ def routes(ulak: Ulak) -> Routes:
         openapi_extra=prefer.DESCRIBED,
     )
     async def submit_many(tasks: list[TaskIn]) -> list[TaskOut]:
-        most = ulak.settings.http.max_batch
-        if not 0 < len(tasks) <= most:
-            raise Invalid(f"a batch has 1 to {most} tasks, not {len(tasks)}")
+        check_size(tasks, ulak.settings.http.max_batch)
         return await accepted(tasks)
 
     @router.get("/tasks", summary="Tasks, newest first")
