@@ -259,6 +259,15 @@ async def test_an_archive_has_ranges_an_etag_and_its_cursor(door):
     assert (await door.get("/api/v1/einvoice/archives/nothing.xml.gz")).status == 404
 
 
+async def test_just_after_a_sync_its_archive_is_the_latest(address, tmp_path):
+    async with opened(address, tmp_path, None) as desk, served_over(desk) as door:
+        for last in (20, 30):
+            desk.lay_simple(range(1, last))
+            report = await desk.room.sync("gib")
+            async with door.served.session.get(f"{door.served.address}/api/v1/einvoice/archives/latest") as answer:
+                assert (answer.status, answer.headers["X-Ulak-Cursor"]) == (200, report.feeds["einvoice"].cursor)
+
+
 async def test_records_one_by_one_in_a_batch_and_as_they_were(door):
     first = await door.desk.publish(range(1, 21))
     await door.desk.publish(range(2, 21), title="YENİ")

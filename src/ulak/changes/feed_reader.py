@@ -25,6 +25,7 @@ MAX_BATCH = 100
 MAX_KEYS = 1000
 MAX_WAIT_SECONDS = 60.0
 LOOK_SECONDS = 0.25
+ARCHIVE_WAIT_SECONDS = 2.0
 MAX_BUCKET = 100_000
 
 
@@ -201,6 +202,16 @@ class FeedReader:
             raise NotFound(f"{name} has no archive {file_name!r:.80}")
         return row
 
+    async def await_archive(self, name: str) -> None:
+        """Wait shortly for the archive of a feed's head, which is written just after its sync has ended."""
+        self._registries.feed(name)
+        ends_at = self._host.clock.monotonic() + ARCHIVE_WAIT_SECONDS
+        while not await self._host.store.read(_has_archive, name):
+            left = ends_at - self._host.clock.monotonic()
+            if left <= 0:
+                return
+            await self._host.clock.wait(asyncio.Event(), min(LOOK_SECONDS, left))
+
     def form(self, name: str) -> FeedForm:
         return self._registries.feed(name)
 
@@ -252,6 +263,11 @@ def _read_log(tx: Tx, name: str, after: Cursor | None, limit: int, keys: list[st
         end = min(cursor.pos + limit, feed.head_pos)
         versions = records.read_versions(tx, name, cursor.pos, end, before=True)
     return LogPage(feed, versions, Cursor(feed.epoch, end), end < feed.head_pos)
+
+
+def _has_archive(tx: Tx, name: str) -> bool:
+    head = _published(tx, name).head_pos
+    return any(row.pos == head for row in records.list_archives(tx, name, 1))
 
 
 def _read_record(tx: Tx, name: str, key: str, at: int | None) -> Answer | None:

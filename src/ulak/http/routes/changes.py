@@ -189,7 +189,11 @@ def _archives(ulak: Ulak) -> APIRouter:
 
     @router.get("/{feed}/archives/latest", summary="The newest archive", response_class=FileResponse)
     async def latest(feed: FeedName, request: Request) -> Response:
-        """XML.GZ. Its `until` is the next `since`, its `cursor` the next `after`."""
+        """XML.GZ. Its `until` is the next `since`, its `cursor` the next `after`.
+
+        Just after a sync, this waits up to two seconds for the archive of its head.
+        """
+        await ulak.changes.feeds.await_archive(feed)
         return await _file(ulak, feed, None, request)
 
     @router.get("/{feed}/archives/{fileName}", summary="One archive", response_class=FileResponse)
