@@ -35,6 +35,13 @@ async def test_the_room_is_in_the_metrics(door):
     assert steps == {f'ulak_changes_step_seconds{{registry="gib",step="{step}"}}' for step in told}
 
 
+async def test_a_publication_is_in_the_metrics_at_once(door):
+    await door.desk.publish(range(1, 21))
+    await door.desk.publish(range(1, 31))
+    text = (await door.get("/metrics")).text
+    assert 'ulak_changes_count{feed="einvoice"} 30.0' in text
+
+
 async def test_a_stale_list_with_a_cron_is_a_reason_and_still_ready(address, tmp_path, clock):
     async with opened(address, tmp_path, clock, changes__gib__cron="0 3 1 1 *") as desk, served_over(desk) as door:
         await desk.publish(range(1, 5))

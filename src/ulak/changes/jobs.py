@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 from ulak import codec
 from ulak.changes import istanbul, pruning, records, watches
 from ulak.changes.archive import ArchiveHead, Written, write_archive
-from ulak.changes.feed_reader import FeedReader
 from ulak.changes.gauges import ChangesGauges
 from ulak.changes.model import ANNOUNCE, Cursor, Feed, SyncVerdict
 from ulak.changes.poster import Poster
@@ -69,7 +68,7 @@ class ChangesJobs:
         storehouse: Storehouse,
         poster: Poster,
         gauges: ChangesGauges,
-        reader: FeedReader,
+        look: Callable[[], Awaitable[None]],
     ) -> None:
         self._host = host
         self._section = section
@@ -77,7 +76,7 @@ class ChangesJobs:
         self._storehouse = storehouse
         self._poster = poster
         self._gauges = gauges
-        self._reader = reader
+        self._look = look
 
     # Syncs
 
@@ -210,7 +209,7 @@ class ChangesJobs:
     async def prune(self, job: Job) -> Done:
         """Follows every sync, so this process learns here at the latest that there was one."""
         registry, forgotten = job.payload["registry"], 0
-        await self._reader.look()
+        await self._look()
         await self._drop_files(registry)
         for form in self._registries.get(registry).source.feeds:
             await self._host.store.write(pruning.raise_floor, form.name, self._section.retention_days)

@@ -36,7 +36,6 @@ def changes_room(host: Host) -> Room[Changes]:
     poster = Poster(tuple(host.settings.channels.webhook.allow), host.clock)
     gauges = ChangesGauges(host.clock, section, registries)
     reader = FeedReader(host, registries, section.retention_days)
-    jobs = ChangesJobs(host, section, registries, storehouse, poster, gauges, reader)
     chores = Chores("changes")
 
     async def look() -> None:
@@ -44,6 +43,8 @@ def changes_room(host: Host) -> Room[Changes]:
         with contextlib.suppress(Error):
             await host.store.read(gauges.take)
             reader.saw(gauges.feeds)
+
+    jobs = ChangesJobs(host, section, registries, storehouse, poster, gauges, look)
 
     async def start() -> None:
         await host.store.write(_ensure, registries)
