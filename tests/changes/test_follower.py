@@ -70,6 +70,53 @@ async def test_it_mends_what_somebody_else_has_spoilt(door, copy, tmp_path):
     assert len(told[0][1]["buckets"]) == 2
 
 
+class Meddled(Follower):
+    """A follower whose answers are changed, or come after something else has happened."""
+
+    async def _get(self, session, path):
+        return await self.meddle(path, await super()._get(session, path))
+
+
+def meddled(door, path, meddle):
+    made = Meddled(f"{door.served.address}/api/v1/einvoice", path)
+    made.meddle = meddle
+    return contextlib.closing(made)
+
+
+def spoil(path):
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as spoiler:
+        spoiler.execute("DELETE FROM record WHERE key LIKE '%0000000007'")
+
+
+async def test_a_feed_that_moves_during_a_repair_is_followed_until_the_copy_is_proven(door, copy, tmp_path):
+    await door.desk.publish(range(1, 51))
+    await copy.catch_up()
+    spoil(tmp_path / "copy.db")
+    moves = [range(1, 53)]
+
+    async def move(path, answer):
+        if path == "/buckets" and moves:
+            await door.desk.publish(moves.pop())
+        return answer
+
+    with meddled(door, tmp_path / "copy.db", move) as again:
+        assert await again.catch_up() == (await door.desk.state()).state_hash
+        assert await same(door, again)
+    assert not moves
+
+
+async def test_a_copy_that_no_repair_makes_equal_is_never_called_proven(door, copy, tmp_path):
+    await door.desk.publish(range(1, 51))
+    await copy.catch_up()
+    spoil(tmp_path / "copy.db")
+
+    async def keep_back(path, answer):
+        return {**answer, "items": []} if path.startswith("/buckets/") else answer
+
+    with meddled(door, tmp_path / "copy.db", keep_back) as again, pytest.raises(Unavailable, match="still differs"):
+        await again.catch_up()
+
+
 async def test_a_server_that_has_nothing_yet_is_waited_for(door, copy):
     with pytest.raises(Unavailable, match="503"):
         await copy.catch_up()

@@ -206,23 +206,21 @@ class Follower:
                 self.copy.apply(page["changes"], page["cursor"])
                 if page["changes"]:
                     self._tell("applied", {"changes": len(page["changes"]), "cursor": page["cursor"]})
-                if not page["more"]:
-                    return await self._prove(session, page["stateHash"])
+                if not page["more"] and await self._prove(session, page["stateHash"]):
+                    return self.copy.state_hash()
 
     async def _page(self, session: aiohttp.ClientSession, wait_seconds: float) -> dict[str, Any]:
         cursor = quote(str(self.copy.cursor))
         return await self._get(session, f"/log?after={cursor}&limit={PAGE}&wait={wait_seconds:g}")
 
-    async def _prove(self, session: aiohttp.ClientSession, wanted: str) -> str:
-        if self.copy.state_hash() == wanted and self._has_counted:
-            return wanted
-        self.copy.recount()  # at first in every process: somebody else may have touched the file meanwhile
-        self._has_counted = True
-        if self.copy.state_hash() != wanted:
-            await self._repair(session)
-        return self.copy.state_hash()
+    async def _prove(self, session: aiohttp.ClientSession, wanted: str) -> bool:
+        """Whether the copy equals the feed, repaired if need be; False when the feed moved on meanwhile."""
+        if self.copy.state_hash() != wanted or not self._has_counted:
+            self.copy.recount()  # at first in every process: somebody else may have touched the file meanwhile
+            self._has_counted = True
+        return self.copy.state_hash() == wanted or await self._repair(session)
 
-    async def _repair(self, session: aiohttp.ClientSession) -> None:
+    async def _repair(self, session: aiohttp.ClientSession) -> bool:
         """Bucket by bucket; when the feed moves meanwhile, what is left is mended at the next proof."""
         found = await self._get(session, "/buckets")
         pairs = enumerate(zip(self.copy.bucket_hashes(), found["buckets"], strict=True))
@@ -230,9 +228,12 @@ class Follower:
         for number in wrong:
             bucket = await self._get(session, f"/buckets/{number}")
             if bucket["cursor"] != self.copy.cursor:
-                return
+                return False
             self.copy.replace_bucket(number, bucket["items"])
         self._tell("repaired", {"buckets": wrong})
+        if self.copy.state_hash() != found["stateHash"]:
+            raise Unavailable(f"the copy still differs from {self._url} after a repair; it will be compared again")
+        return True
 
     async def _bootstrap(self, session: aiohttp.ClientSession) -> None:
         part = self._path.with_name(f"{self._path.name}.archive")
