@@ -77,7 +77,7 @@ class StoreGauges(Collector):
         yield "ulak_running", {}, running
         for name, value in store.gauges().items():
             yield "ulak_store", {"fact": name}, value
-        for kind in sample.kinds():
+        for kind in sorted({*sample.kinds(), *(handler.kind for handler in self._ulak.handlers)}):
             for name, pool, number in (
                 ("active", kind, sample.active(kind)),
                 ("live", live_pool(kind), sample.depth(kind)),
