@@ -157,8 +157,8 @@ def test_all_mistakes_are_named_at_once(folder):
 @pytest.mark.parametrize(
     ("env", "message"),
     [
-        ({"ULAK_HTTP__PORT": "99999"}, "env ULAK_HTTP__PORT: http.port = '99999': Input should be less than"),
-        ({"ULAK_NOTIFY__ADMISSION": "blok"}, "notify.admission = 'blok': Input should be 'block', 'reject' or 'wait'"),
+        ({"ULAK_HTTP__PORT": "99999"}, "env ULAK_HTTP__PORT: http.port = '99999': must be at most 65,535"),
+        ({"ULAK_NOTIFY__ADMISSION": "blok"}, "notify.admission = 'blok': must be 'block', 'reject' or 'wait'"),
         ({"ULAK_CHANNELS__WEBHOOK__ALLOW": "10.0.0.1/8"}, "channels.webhook.allow"),
         ({"ULAK_STORE": "redis://example.com"}, "it begins with one of memory:, sqlite:///, postgresql://"),
         ({"ULAK_SPINE__RETRY_CAP_SECONDS": "0.5"}, "retry_cap_seconds is below retry_first_seconds"),

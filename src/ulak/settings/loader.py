@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource
 
+from ulak import complaint
 from ulak.errors import Misconfigured, NotFound
 from ulak.masking import mask_text, mask_url
 from ulak.settings.key import ENV_PREFIX, Key, env_of, flatten, keys, name_of, nearest, nest, own_keys, sections
@@ -131,7 +132,8 @@ def _problem(details: ErrorDetails, origins: Mapping[str, str]) -> str:
     inside = path[name.count(".") + 1 :]  # of a list of tables: which one, and its key
     if table is not None and len(inside) > 1:
         key = _keys_in(table).get(inside[1])
-    reason = _unknown_in(inside[1:], table) if details["type"] == "extra_forbidden" else details["msg"]
+    is_unknown = details["type"] == "extra_forbidden"
+    reason = _unknown_in(inside[1:], table) if is_unknown else complaint.of_validator(details["msg"])
     place = name + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in inside)
     given = _given(key, details["input"])
     return f"{origins.get(name, 'settings')}: {place}{given}: {reason.removeprefix('Value error, ')}"
