@@ -402,6 +402,7 @@ async def test_a_handler_may_declare_its_job_dead_with_a_code(make, recorder):
         ("dead", "no such mailbox", "SMTP_550"),
         ("dead", "Permanent: gone", "HTTP_410"),
     }
+    assert records[0].timeline[-1].detail == {"cause": "no such mailbox", "code": "SMTP_550"}
 
 
 async def test_the_code_of_the_last_failure_is_kept_when_the_attempts_are_used_up(make, recorder):

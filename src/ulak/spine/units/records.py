@@ -47,7 +47,7 @@ def to_record(row: tuple[Any, ...]) -> Record:
     word = STATUS_OF[status] if isinstance(status, int) else status
     accepted_at = to_datetime(accepted_millis)
     started_at, settled_at = maybe_datetime(started_millis), maybe_datetime(settled_millis)
-    timeline = _timeline(word, accepted_at, started_at, settled_at, attempt, note, detail)
+    timeline = _timeline(word, accepted_at, started_at, settled_at, attempt, note, detail, more[0] if more else None)
     return Record(
         identifier,
         kind,
@@ -86,6 +86,7 @@ def _timeline(
     attempt: int,
     note: str | None,
     detail: str | None,
+    code: str | None,
 ) -> tuple[Entry, ...]:
     entries = [Entry(accepted_at, JobEvent.ACCEPTED, 0)]
     # Not splitlines: a reason may hold what that takes for the end of a line.
@@ -99,7 +100,8 @@ def _timeline(
     if started_at is not None:
         entries.append(Entry(started_at, JobEvent.STARTED, attempt))
     if settled_at is not None:
-        entries.append(Entry(settled_at, word, attempt, {"cause": detail} if word == JobEvent.DEAD else {}))
+        failure = {"cause": detail, "code": code} if code else {"cause": detail}
+        entries.append(Entry(settled_at, word, attempt, failure if word == JobEvent.DEAD else {}))
     return tuple(entries)
 
 
