@@ -567,3 +567,17 @@ async def test_letters_need_no_8bit_from_the_server(mail_server, channel, write)
         "Günaydın",
         "<p>Günaydın ☀</p>",
     ]
+
+
+@pytest.mark.parametrize("fields", [{"subject": "a" * 998}, {"metadata": {"headers": {"X-Tag": "a" * 998}}}])
+async def test_no_line_is_longer_than_mail_allows(mail_server, channel, write, fields):
+    server = await mail_server()
+    await channel(server).handle(write(**fields))
+    assert max(map(len, server.letters[0].original_content.split(b"\r\n"))) <= 998
+    letter = parsed(server.letters[0])
+    assert "a" * 998 in (letter["Subject"], letter["X-Tag"])
+
+
+def test_the_name_of_an_own_header_fits_into_a_line():
+    with pytest.raises(Permanent, match="shorter than 76 characters"):
+        own_headers({"headers": {"X-" + "a" * 74: "v"}})

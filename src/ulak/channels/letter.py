@@ -29,7 +29,7 @@ _ADDRESS = re.compile(
 )
 _WORD_HEADERS = frozenset({"in-reply-to", "references", "list-unsubscribe", "list-unsubscribe-post"})
 _STRUCTURED_HEADERS = _WORD_HEADERS | {"reply-to"}
-_MAX_HEADER = 998  # characters: RFC 5322's longest line
+_MAX_LINE = 998  # characters: RFC 5322's longest
 _FOLD_AT = 76
 # Bodies are quoted-printable or base64: a server need not offer 8BITMIME.
 _ASCII, _UTF8 = SMTP.clone(cte_type="7bit"), SMTPUTF8.clone(cte_type="7bit")
@@ -113,10 +113,12 @@ def _folded(name: str, value: str) -> str:
 
 
 def _encoded(name: str, text: str) -> str:
-    # Runs of spaces could fold into a blank line, which would end the headers.
-    is_plain = text.isascii() and "=?" not in text and text == " ".join(text.split())
+    # Runs of spaces could fold into a blank line, which would end the headers. A folded word has a space before it.
+    words = text.split()
+    fits = max(map(len, words), default=0) < _MAX_LINE
+    is_plain = fits and text.isascii() and "=?" not in text and text == " ".join(words)
     charset = "us-ascii" if is_plain else "utf-8"
-    return Header(text, charset, header_name=name, maxlinelen=76).encode(linesep="\r\n")
+    return Header(text, charset, header_name=name, maxlinelen=_FOLD_AT).encode(linesep="\r\n")
 
 
 def own_headers(metadata: Mapping[str, object]) -> list[tuple[str, str]]:
@@ -133,11 +135,13 @@ def own_headers(metadata: Mapping[str, object]) -> list[tuple[str, str]]:
 def _own_value(name: object, value: object) -> str:
     if not _is_free(name) or not isinstance(value, str):
         allowed = ", ".join(sorted(_STRUCTURED_HEADERS))
-        raise _unfit(f"metadata.headers may set X-… and {allowed} to texts, nothing else.")
-    one_line(f"metadata.headers.{name}", value)
-    if len(value) > _MAX_HEADER or (name.lower() in _STRUCTURED_HEADERS and "=?" in value):
         raise _unfit(
-            f"metadata.headers.{name} must have at most {_MAX_HEADER} characters and no encoded words; shorten it."
+            f"metadata.headers may set X-… (shorter than {_FOLD_AT} characters) and {allowed} to texts, nothing else."
+        )
+    one_line(f"metadata.headers.{name}", value)
+    if len(value) > _MAX_LINE or (name.lower() in _STRUCTURED_HEADERS and "=?" in value):
+        raise _unfit(
+            f"metadata.headers.{name} must have at most {_MAX_LINE} characters and no encoded words; shorten it."
         )
     if name.lower() in _WORD_HEADERS:
         _check_words(name, value)
@@ -148,7 +152,7 @@ def _own_value(name: object, value: object) -> str:
 
 def _check_words(name: str, value: str) -> None:
     longest = max(map(len, value.split()), default=0)
-    if not value.isascii() or not longest or len(name) + 2 + longest > _MAX_HEADER:
+    if not value.isascii() or not longest or len(name) + 2 + longest > _MAX_LINE:
         raise _unfit(f"metadata.headers.{name} must have words in ASCII, each of which fits into a line.")
 
 
@@ -164,7 +168,7 @@ def _addresses(value: str) -> list[Address]:
 
 
 def _is_free(name: object) -> TypeGuard[str]:
-    if not isinstance(name, str) or not (name.isascii() and name.replace("-", "").isalnum()):
+    if not isinstance(name, str) or not (name.isascii() and name.replace("-", "").isalnum() and len(name) < _FOLD_AT):
         return False
     return name.lower() in _STRUCTURED_HEADERS or name.lower().startswith("x-")
 
