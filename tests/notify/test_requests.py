@@ -13,6 +13,7 @@ from ulak import Invalid, Ulak, ids
 from ulak.channels.channel import NotificationType
 from ulak.channels.destination import server_of
 from ulak.http.batch import decode_batch
+from ulak.masking import mask_text
 from ulak.notify import decide
 from ulak.notify.model import Request
 from ulak.notify.request import decode_request
@@ -66,6 +67,14 @@ def test_all_wrong_fields_are_named_at_once_whatever_is_wrong_with_them():
 )
 def test_what_is_not_one_address_is_refused_at_the_door(recipient):
     assert fields_of({"notificationType": "EMAIL", "recipient": recipient, "body": "x"}) == {"recipient"}
+
+
+@pytest.mark.parametrize("fields", [{"recipient": "ada"}, {"metadata": {"headers": {"Reply-To": "ada"}}}], ids=str)
+def test_what_an_address_must_be_stays_readable_when_it_is_masked(fields):
+    document = {"notificationType": "EMAIL", "recipient": "a@b.org", "body": "x", **fields}
+    told = str(refusal_of(document))
+    assert "must be" in told
+    assert mask_text(told) == told
 
 
 @pytest.mark.parametrize(

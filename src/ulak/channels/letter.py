@@ -163,7 +163,7 @@ def _addresses(value: str) -> list[Address]:
     except ValueError:
         found = []
     if not found or not all(one.addr_spec.isascii() for one in found):
-        raise _unfit("metadata.headers.Reply-To must be one or more e-mail addresses, like Ada <ada@example.org>.")
+        raise _unfit("metadata.headers.Reply-To must be one or more e-mail addresses with commas between.")
     return found
 
 
@@ -187,7 +187,7 @@ def mail_address(text: str) -> Address:
     try:
         return Address("", *_parts(text))
     except ValueError:
-        raise _unfit("The mail's recipient is not one e-mail address; write it like name@example.org.") from None
+        raise _unfit("The mail's recipient is not one e-mail address, without a name or brackets.") from None
 
 
 def _parts(text: str) -> tuple[str, str]:

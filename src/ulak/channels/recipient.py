@@ -21,7 +21,7 @@ def problem_with(notification_type: str | None, recipient: str | None) -> str | 
     if len(recipient) > MAX_RECIPIENT or _CONTROL.search(recipient):
         return f"must have at most {MAX_RECIPIENT} characters and no control characters"
     if notification_type == "EMAIL" and not _is_address(recipient):
-        return "must be one e-mail address for EMAIL, like name@example.org"
+        return "must be one e-mail address for EMAIL, without a name or brackets"
     if notification_type == "WEBHOOK" and not is_url(recipient):
         return "must be an http or https URL for WEBHOOK, without a user name or password"
     return None

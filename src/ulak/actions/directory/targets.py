@@ -13,5 +13,5 @@ _PUNCTUATION = re.compile(r"[ ()./-]")
 def problem_with(channel_type: str, target: str) -> str | None:
     """Return the problem with a target; None without one."""
     if channel_type in ("sms", "whatsapp") and not _PHONE.fullmatch(_PUNCTUATION.sub("", target)):
-        return f"must be a telephone number for {channel_type}, like +905551112233"
+        return f"must be a telephone number for {channel_type}, of 5 to 15 digits"
     return recipient.problem_with(channel_type.upper(), target)
