@@ -8,13 +8,12 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from ulak import codec
+from ulak import codec, faults
 from ulak.actions.model import REASONS, ActionRun, ActionStep
 from ulak.actions.plans.document import MAX_TEXT, looked_at
 from ulak.actions.plans.render import check_text
 from ulak.actions.records import read_runs, save_steps
 from ulak.actions.steps.results import dead_letter
-from ulak.actions.wire import faults
 from ulak.actions.wire.events import ActionDeadLetter
 from ulak.actions.wire.request import encode_variables
 from ulak.errors import NotFound

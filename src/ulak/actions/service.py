@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from ulak import faults
 from ulak.actions import dead, views, watch
 from ulak.actions.accept import Accepted, AcceptVerdict, OtherPlan, accept_verb, find_first
 from ulak.actions.acknowledge import SECRET, make_secret, public_url, run_of, token_of
@@ -25,7 +26,7 @@ from ulak.actions.steps.fresh import FreshCases
 from ulak.actions.steps.starts import Starter
 from ulak.actions.steps.stops import stop_run
 from ulak.actions.unreadable import UnreadableMessage, list_unreadable, read_unreadable
-from ulak.actions.wire import events, faults, request, schemas
+from ulak.actions.wire import events, request, schemas
 from ulak.actions.wire.messages import read_messages
 from ulak.actions.wire.refused import refuse_requests, tell_unreadable
 from ulak.actions.wire.request import check_limit

@@ -13,11 +13,12 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import FieldInfo
 
-from ulak import codec, complaint
+from ulak import codec, complaint, faults
 from ulak.dispatch.command import Place
 from ulak.dispatch.model import MAX_WIDTH, Contact
 from ulak.dispatch.nearby.geo import point_at, to_nano
 from ulak.errors import Invalid
+from ulak.faults import Problems
 
 _HELPER_ID = r"^[A-Za-z0-9._:@-]{1,100}"
 HELPER_ID = f"{_HELPER_ID}$"
@@ -33,7 +34,6 @@ Skills = Annotated[list[Skill], Meta(max_length=MAX_SKILLS)]
 Language = Literal["tr", "en"]
 Text = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+" + codec.END)]
 
-Problems = list[tuple[str, str]]
 # What is wrong with a document beyond the types of its fields; those that have their type are there as values, too.
 Check = Callable[[Mapping[str, Any], Mapping[str, Any]], Problems]
 F = TypeVar("F", bound=msgspec.Struct)
@@ -185,8 +185,7 @@ def _told(name: str, error: msgspec.ValidationError, wanted: Any) -> tuple[str, 
 
 
 def refusal(problems: Problems) -> Invalid:
-    told = "; ".join(f"{field} {why}" for field, why in problems)
-    return Invalid(f"the request is not acceptable: {told}", fields=problems)
+    return faults.refusal("the request", problems)
 
 
 def both_or_none(document: Mapping[str, Any], _values: Mapping[str, Any]) -> Problems:

@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-from ulak import complaint
+from ulak import faults
 from ulak.channels.destination import Destinations
 from ulak.channels.letter import own_headers
 from ulak.channels.recipient import problem_with
 from ulak.channels.webhook import address_headers
 from ulak.errors import Invalid, Permanent
+from ulak.faults import Problems
 from ulak.notify.model import PRIORITIES, Notification, Request, Status
 
 MAX_SUBJECT = 998
@@ -25,8 +26,6 @@ MAX_TIMEOUT_SECONDS = 600
 _ORDERED = "order:"  # before an order key that is the key of a job
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LINE_END = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # what a subject can't have: it would end its header
-
-Problems = list[tuple[str, str]]
 
 
 def check(request: Request, known_types: frozenset[str]) -> None:
@@ -47,8 +46,7 @@ def problems_of(request: Request, known_types: frozenset[str]) -> Problems:
 
 
 def refusal(problems: Problems) -> Invalid:
-    told = "; ".join(f"{field} {why}" if field else why for field, why in problems)
-    return Invalid(f"the notification is not acceptable: {told}", fields=problems)
+    return faults.refusal("the notification", problems)
 
 
 def known_status(name: str | None) -> Status | None:
@@ -173,23 +171,10 @@ def destination_of(destinations: Destinations, key: str, payload: Any) -> tuple[
 
 def explain(document: Any, known_types: frozenset[str]) -> Problems:
     """Every field of a document that is wrong, for a decoder that only tells the first."""
-    fields = {field.encode_name: field for field in msgspec.structs.fields(Request)}
+    problems = faults.of_document(document, Request)
     if not isinstance(document, dict):
-        return [("", "must be a JSON object")]
-    unknown = [(name, f"is not a field; there are: {', '.join(fields)}") for name in document if name not in fields]
-    wrong = {
-        name: why
-        for name, value in document.items()
-        if name in fields and (why := _wrong_type(fields[name].type, value))
-    }
-    readable = {name: value for name, value in document.items() if name in fields and name not in wrong}
+        return problems
+    wrong = {name for name, _ in problems}
+    readable = {name: value for name, value in document.items() if name not in wrong}
     others = problems_of(msgspec.convert(readable, Request), known_types)
-    return [*unknown, *wrong.items(), *((name, why) for name, why in others if name not in wrong)]
-
-
-def _wrong_type(expected: Any, value: Any) -> str | None:
-    try:
-        msgspec.convert(value, expected)
-    except msgspec.ValidationError as error:
-        return complaint.of_decoder(str(error))
-    return None
+    return [*problems, *((name, why) for name, why in others if name not in wrong)]

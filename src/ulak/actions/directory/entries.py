@@ -7,13 +7,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ulak import codec
+from ulak import codec, faults
 from ulak.actions.dead import forget_mending
 from ulak.actions.directory.forms import ChannelForm, ProfileForm, RouteForm, merged, parse_form
 from ulak.actions.model import MAX_NUMBER, ActionRoute, RecipientChannel, RecipientProfile, VerifyStatus
 from ulak.actions.plans.book import read_head
 from ulak.actions.records import next_number, to_channel, to_profile, to_route
-from ulak.actions.wire import faults
 from ulak.errors import NotFound
 from ulak.spine.query import Queries, Query
 from ulak.spine.store import Tx

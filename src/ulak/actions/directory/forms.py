@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from ulak import codec
+from ulak import codec, faults
 from ulak.actions.directory.targets import problem_with
 from ulak.actions.model import ADDRESSED, MAX_DEVICE_ID, MAX_NAME, MAX_NUMBER, MAX_TARGET, PLAIN
 from ulak.actions.quiet import HOURS_FORM, parse_hours, zone_of
-from ulak.actions.wire import faults
 from ulak.channels.webhook import address_headers
 from ulak.errors import Permanent
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from ulak import faults
 from ulak.actions.acknowledge import SECRET, read_secret
 from ulak.actions.decide import Limits, StepFailure, delay_seconds
 from ulak.actions.directory.entries import read_channel, save_channel
@@ -18,7 +19,6 @@ from ulak.actions.records import read_targets
 from ulak.actions.steps.delivery import Delivery
 from ulak.actions.steps.ends import fail_channels
 from ulak.actions.steps.failures import as_error
-from ulak.actions.wire import faults
 from ulak.errors import Invalid
 from ulak.spine.job import Job, NewJob
 from ulak.spine.outcome import Cancel, Dead, Done, Outcome

@@ -9,6 +9,7 @@ import msgspec
 import yaml
 from msgspec import Meta
 
+from ulak import faults
 from ulak.actions.model import (
     ADDRESSED,
     MAX_NAME,
@@ -20,9 +21,8 @@ from ulak.actions.model import (
     OnUncertain,
     PlanStep,
 )
-from ulak.actions.wire import faults
-from ulak.actions.wire.faults import Problems
 from ulak.errors import Error, Invalid
+from ulak.faults import Problems
 
 MAX_TEXT = 65_536
 MAX_YAML_CHARS = 1_000_000

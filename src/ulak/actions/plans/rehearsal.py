@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ulak import faults
 from ulak.actions import decide
 from ulak.actions.brakes import Brake, read_spent
 from ulak.actions.directory.resolution import Ask, find_targets
@@ -11,7 +12,6 @@ from ulak.actions.model import UNADDRESSED, ActionPlan
 from ulak.actions.plans.book import PlanBook
 from ulak.actions.plans.render import Renderer
 from ulak.actions.plans.simulate import Around, StepWords, simulate
-from ulak.actions.wire import faults
 from ulak.settings.actions import Actions as ActionsSection
 from ulak.spine.store import Tx
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from ulak import faults
 from ulak.actions.audited import PYTHON, audited
 from ulak.actions.model import ActionPlan
 from ulak.actions.plans import book, document
@@ -13,7 +14,6 @@ from ulak.actions.plans.book import PlanBook, PlanHead
 from ulak.actions.plans.document import PlanForm, Texts, document_of, from_yaml, parse_plan, to_yaml
 from ulak.actions.plans.rehearsal import Rehearsal
 from ulak.actions.plans.render import Renderer, check_condition, check_text
-from ulak.actions.wire import faults
 from ulak.actions.wire.request import MAX_LIMIT, check_limit
 from ulak.clock import given_millis
 from ulak.settings.actions import Actions as ActionsSection

@@ -7,10 +7,9 @@ from typing import Any
 
 import msgspec
 
-from ulak import codec, complaint
+from ulak import codec, complaint, faults
 from ulak.actions.model import ActionRun, RunState
 from ulak.actions.wire import events as wire
-from ulak.actions.wire import faults
 from ulak.errors import Invalid
 
 MAX_VARIABLES_BYTES = 65_536
