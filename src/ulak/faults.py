@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -11,6 +12,15 @@ from ulak import complaint
 from ulak.errors import Invalid
 
 Problems = list[tuple[str, str]]
+
+_LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def of_json(body: bytes, error: Exception) -> str:
+    """Return why a body is not JSON, from what a decoder without a type says: one with a type stops at other faults."""
+    if _LONE_SURROGATE.search(body):
+        return "has half of a character in it (a lone surrogate)"
+    return str(error).partition(" - at ")[0]
 
 
 def refusal(what: str, problems: Problems) -> Invalid:

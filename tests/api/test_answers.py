@@ -236,7 +236,7 @@ SENTENCES = [
     ("POST /api/jobs", {"kind": "a", "priority": "x"}, "priority", "must be one of URGENT, HIGH, NORMAL, LOW"),
     ("POST /api/jobs", {"kind": "a", "dueAt": "soon"}, "dueAt", INSTANT),
     ("POST /api/jobs", {"kind": "a", "dueAt": "2027-01-01T00:00:00"}, "dueAt", INSTANT),
-    ("POST /api/jobs", [], "body", "must be an object, not a list"),
+    ("POST /api/jobs", [], "body", "must be a JSON object"),
     ("POST /api/jobs", {"kind": "\0"}, "kind", "must have 1 to 100 characters, no NUL and no lone surrogate"),
     ("POST /api/notifications", {**FINE, "recipient": 1}, "recipient", "must be text or null, not a whole number"),
     ("POST /api/keys", {"name": "\n", "scopes": ["jobs"]}, "name", "must have 1 to 100 printable characters"),
@@ -274,6 +274,30 @@ async def test_a_body_that_is_no_json_is_told_so(shared, path, field):
     (told,) = answer.body["fields"]
     assert told["field"] == field
     assert "JSON" in told["message"]
+
+
+@pytest.mark.parametrize("path", ["/api/jobs", "/api/notifications", "/api/actions/requests", "/tasks"])
+@pytest.mark.parametrize(("data", "why"), [(b'{"x":1', "truncated"), (b'{"x":"\\ud800"}', "half of a character")])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_body_that_is_no_json_is_told_what_is_broken_in_it(shared, path, data, why):
+    answer = await shared.post(path, data=data)
+    assert answer.status == 400
+    assert "is not JSON" in answer.body["message"]
+    assert why in answer.body["message"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_all_wrong_fields_of_a_job_are_named_at_once(shared):
+    answer = await shared.post("/api/jobs", {"kind": 5, "priority": "x", "slots": "a", "dueAt": "soon", "colour": 1})
+    assert {told["field"] for told in answer.body["fields"]} == {"kind", "priority", "slots", "dueAt", "colour"}
+    assert "slots must be a whole number" in answer.body["message"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_url_of_an_endpoint_is_named_as_it_was_sent(shared):
+    for verb, more in (("test", {}), ("replay", {"since": "2027-01-01T00:00:00Z"})):
+        answer = await shared.post(f"/api/webhook-endpoints/{verb}", {"url": "ftp://h/", **more})
+        assert [told["field"] for told in answer.body["fields"]] == ["url"]
 
 
 TWICE = {

@@ -163,9 +163,7 @@ class Endpoints:
 
     async def register(self, url: str, secret: str | None = None, *, requires_secret: bool = False) -> str | None:
         """Make an endpoint known or rotate its secret; returns the secret, which is shown this once."""
-        if not is_url(url):
-            why = "must be an http or https URL without a user name or password"
-            raise Invalid(f"the endpoint's url {why}", fields=[("url", why)])
+        check_endpoint(url)
         endpoint, text = await self._host.store.write(
             register, normal_url(url), secret, requires_secret=requires_secret
         )
@@ -189,6 +187,13 @@ class Endpoints:
         known = _known_form(url)
         await self._host.store.write(forget, known)
         self._known.pop(known, None)
+
+
+def check_endpoint(url: str) -> None:
+    """Raise Invalid for a URL that no endpoint can have."""
+    if not is_url(url):
+        why = "must be an http or https URL without a user name or password"
+        raise Invalid(f"the endpoint's url {why}", fields=[("url", why)])
 
 
 def _known_form(url: str) -> str:

@@ -123,7 +123,8 @@ def document_of(body: bytes) -> Any:
             found = json.loads(body)
             json.dumps(found, ensure_ascii=False).encode()  # half of a surrogate pair is not text
         except (ValueError, RecursionError):
-            raise Invalid(f"the body is not JSON: {error}", fields=[("body", "must be JSON")]) from None
+            why = faults.of_json(body, error)
+            raise Invalid(f"the body is not JSON: {why}", fields=[("body", "must be JSON")]) from None
         return found
 
 

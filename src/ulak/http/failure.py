@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from pydantic.alias_generators import to_camel
 
-from ulak import complaint, errors
+from ulak import codec, errors, faults
 from ulak.access.caller import Forbidden
 from ulak.channels.receipts import Unproven
 from ulak.masking import mask_text
@@ -106,23 +106,14 @@ def camel(error: errors.Invalid) -> errors.Invalid:
     return type(error)(str(error), fields=[(to_camel(name), text) for name, text in error.fields])
 
 
-def invalid_from(error: Exception, wanted: type[msgspec.Struct]) -> errors.Invalid:
-    """A decoder's complaint about a body as ours, with the field that it is about."""
-    reason, _, place = str(error).partition(" - at ")
-    known = {field.encode_name: field.type for field in msgspec.structs.fields(wanted)}
-    if reason.startswith(("Object missing", "Object contains")):  # these name their field in backticks
-        name = reason.split("`")[1]
-        return _invalid(name, f"is not a field; there are: {', '.join(known)}" if name not in known else "is required")
-    name = place.strip("`").removeprefix("$").lstrip(".")
-    if name:
-        return _invalid(name, complaint.of_decoder(reason, known.get(name)))
-    if reason.startswith("Expected"):
-        return _invalid("body", complaint.of_decoder(reason))
-    return errors.Invalid(f"the body is not JSON: {reason}; send a JSON object", fields=[("body", "must be JSON")])
-
-
-def _invalid(name: str, why: str) -> errors.Invalid:
-    return errors.Invalid("the body is not as expected", fields=[(name, why)])
+def invalid_from(body: bytes, wanted: type[msgspec.Struct]) -> errors.Invalid:
+    """Name every field of a body that keeps it from being what is wanted."""
+    try:
+        document = codec.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        why = faults.of_json(body, error)
+        return errors.Invalid(f"the body is not JSON: {why}; send a JSON object", fields=[("body", "must be JSON")])
+    return faults.refusal("the request", [(name or "body", why) for name, why in faults.of_document(document, wanted)])
 
 
 Headers = list[tuple[bytes, bytes]]

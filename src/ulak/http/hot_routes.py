@@ -125,7 +125,7 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
     try:
         found = decoder.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise invalid_from(error, decoder.type) from error
+        raise invalid_from(body, decoder.type) from error
     check_keys(body)
     return found
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 from msgspec.structs import astuple
 
-from ulak import codec, complaint
+from ulak import codec, complaint, faults
 from ulak.channels.message import NewMessage
 from ulak.clock import maybe_datetime
 from ulak.errors import Invalid
@@ -16,15 +14,14 @@ from ulak.notify.model import Request
 
 _decoder = msgspec.json.Decoder(Request)
 _FIELDS = len(msgspec.structs.fields(Request))
-_LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def decode_request(body: bytes, known_types: frozenset[str]) -> Request:
     """A request from JSON; one Invalid names every field that is wrong."""
     try:
         request = _decoder.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise _refusal(body, error, known_types) from None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise _refusal(body, known_types) from None
     if not codec.has_no_more_keys(body, _number_of_keys(request)) and (repeated := complaint.of_repeated(body)):
         raise decide.refusal(repeated)
     return request
@@ -40,11 +37,11 @@ def _number_of_keys(request: Request) -> int:
     return number
 
 
-def _refusal(body: bytes, error: Exception, known_types: frozenset[str]) -> Invalid:
+def _refusal(body: bytes, known_types: frozenset[str]) -> Invalid:
     try:
         document = codec.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        why = "has half of a character in it (a lone surrogate)" if _LONE_SURROGATE.search(body) else str(error)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        why = faults.of_json(body, error)
         return Invalid(f"the body is not JSON: {why}", fields=[("", "must be a JSON object")])
     return decide.refusal(decide.explain(document, known_types))
 

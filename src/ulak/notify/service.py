@@ -10,9 +10,9 @@ from typing import Any
 from uuid import UUID
 
 from ulak import codec
-from ulak.channels.endpoint import Endpoints
+from ulak.channels.endpoint import Endpoints, check_endpoint
 from ulak.channels.message import NewMessage
-from ulak.channels.ssrf import is_url, normal_url
+from ulak.channels.ssrf import normal_url
 from ulak.clock import to_datetime
 from ulak.errors import Conflict, Error, IllegalTransition, Invalid, NotFound
 from ulak.ids import Ids, made_at
@@ -293,7 +293,7 @@ class Notify:
 
     async def attempts(self, url: str, *, before: int | None = None, limit: int = 50) -> Sequence[EndpointAttempt]:
         """Return the attempts at an endpoint with its answers, newest first."""
-        _check_url(url)
+        check_endpoint(url)
         return await self._host.store.read(attempts.find, url, before or attempts.NEWEST, min(max(limit, 1), 500))
 
     async def attempt_rates(self) -> dict[str, tuple[int, int]]:
@@ -303,12 +303,13 @@ class Notify:
 
     async def test_endpoint(self, url: str) -> AcceptedNotification:
         """Send a test event, signed as any other."""
+        check_endpoint(url)
         request = Request("WEBHOOK", url, type="ulak.test", payload={"message": "This is a test event."})
         return await self.accept(request)
 
     async def replay(self, url: str, since: datetime, *, who: str = "python") -> int:
         """Send what failed to reach an endpoint since then again; returns how many went."""
-        _check_url(url)
+        check_endpoint(url)
         wanted, after, number = Filter(kind=kind_of("WEBHOOK"), died_after=since), 0, 0
         while found := await self._host.store.read(find_letters_to, normal_url(url), wanted, after):
             after = found.after
@@ -333,12 +334,6 @@ class Notify:
         if identifier is not None and job is None:
             raise NotFound(f"no notification {identifier} in this inbox")
         return await self._host.store.write(inbox.mark_read, recipient, job)
-
-
-def _check_url(url: str) -> None:
-    if not is_url(url):
-        why = "must be an http or https URL without a user name or password"
-        raise Invalid(f"the endpoint's url {why}", fields=[("url", why)])
 
 
 def _accepted(ids: Ids, job: int) -> AcceptedNotification:

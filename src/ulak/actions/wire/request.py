@@ -37,8 +37,9 @@ def _refused(given: bytes | dict[str, Any], error: Exception) -> Invalid:
     if not isinstance(given, dict):
         try:
             document = codec.decode(given)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return Invalid(f"the body is not JSON: {error}", fields=[("", "must be a JSON object")])
+        except (msgspec.MsgspecError, ValueError, RecursionError) as broken:
+            why = faults.of_json(given, broken)
+            return Invalid(f"the body is not JSON: {why}", fields=[("", "must be a JSON object")])
     problems = faults.of_document(document, wire.ActionRequest)
     return faults.refusal(WHAT, problems or [("", str(error))])
 
