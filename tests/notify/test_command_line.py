@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import re
 
+import msgspec
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from ulak import Conflict, Invalid, NotFound
 from ulak.cli import app
+from ulak.cli.commands.notify import notify
+from ulak.notify.model import Request
 
 HOOK = "https://example.org/hook"
 
@@ -39,6 +43,14 @@ def test_a_notification_is_sent_shown_listed_and_cancelled(run):
         run("resend", made["id"])
 
 
+def test_send_takes_every_field_of_a_notification(run):
+    options = {one.name for one in get_command(notify).commands["send"].params}
+    fields = {field.name for field in msgspec.structs.fields(Request)}
+    assert fields - {"type"} | {"event_type"} <= options
+    made = run("send", "WEBHOOK", HOOK, "Hi", "--timeout-seconds", "7.5", "--target-meta", '{"headers": {"X-A": "1"}}')
+    assert run("show", made["id"])["status"] == "WAITING"
+
+
 def test_an_inbox_is_read_by_a_name_with_any_letters(run):
     run("send", "IN_APP", "somebody", "else")
     assert run("inbox", "ayşe+1@example.org", "--unread", "--mark-read") == {
@@ -52,6 +64,7 @@ def test_endpoints_are_registered_enabled_and_forgotten(run):
     assert run("endpoints", "register", HOOK)["secret"].startswith("whsec_")
     (listed,) = run("endpoints", "list", "--reveal")
     assert (listed["url"], listed["secrets"]) == (HOOK, 1)
+    assert listed["id"]
     assert run("endpoints", "enable", HOOK) == {"url": HOOK}
     assert run("endpoints", "forget", HOOK) == {"url": HOOK}
     with pytest.raises(NotFound):

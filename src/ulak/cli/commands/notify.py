@@ -48,6 +48,8 @@ async def send(
     event_type: Annotated[str | None, typer.Option("--type", help="Of a WEBHOOK: the event's type.")] = None,
     payload: Annotated[str | None, typer.Option(help="Of a WEBHOOK: your own JSON object.")] = None,
     reference: Annotated[str | None, typer.Option(help="Your own name for it, to find it by.")] = None,
+    timeout_seconds: Annotated[float | None, typer.Option(help="Longest time for one attempt.")] = None,
+    target_meta: Annotated[str | None, typer.Option(help="About the address, a JSON object.")] = None,
 ) -> Shown:
     """Accept a notification; without a running server it is delivered at the next start."""
     given = {
@@ -68,6 +70,8 @@ async def send(
         "type": event_type,
         "payload": _object("--payload", payload),
         "reference": reference,
+        "timeoutSeconds": timeout_seconds,
+        "targetMeta": _object("--target-meta", target_meta),
     }
     request = {name: value for name, value in given.items() if value is not None}
     accepted = await api.ask("POST", "/api/notifications", body=request)
@@ -163,6 +167,7 @@ async def list_endpoints(api: Api, reveal: Reveal = False) -> Shown:
     found = await api.ask("GET", "/api/webhook-endpoints", {"reveal": reveal})
     return found, table(
         found,
+        "id",
         "url",
         "secrets",
         "disabledAt",
