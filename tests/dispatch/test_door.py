@@ -61,6 +61,20 @@ async def test_a_task_shows_whom_it_waits_for_and_whom_it_would_ask(served):
     assert offer["taskId"] == task["id"]
 
 
+async def test_events_name_tasks_and_offers_as_the_routes_do(served):
+    task = await opened(served)
+    offer = task["pendingAssignments"][0]["offerId"]
+    await said(served, task["id"], "accept", helperId="ahmet")
+    events = (await served.get("/api/events?limit=1000")).body["events"]
+    told = [(one["name"], one["data"]) for one in events if one["name"].startswith("dispatch.")]
+    assert told == [
+        ("dispatch.task.opened", {"task": task["id"]}),
+        ("dispatch.offer.opened", {"task": task["id"], "helper": "ahmet", "offer": offer}),
+        ("dispatch.offer.accepted", {"task": task["id"], "helper": "ahmet", "offer": offer}),
+        ("dispatch.task.assigned", {"task": task["id"], "helper": "ahmet"}),
+    ]
+
+
 async def test_every_answer_and_every_code(served):
     task = (await opened(served))["id"]
     assert (await said(served, task, "accept", helperId="berat")).body["code"] == "NOT_OFFERED"

@@ -30,7 +30,7 @@ from ulak.dispatch.messages import Telling, compose
 from ulak.dispatch.model import EXPIRE, SEARCH, Candidate, HelpTask, Offer, TaskState
 from ulak.dispatch.policy import Policy
 from ulak.dispatch.roster import apply_to_helper
-from ulak.dispatch.world import World, WorldChanges
+from ulak.dispatch.world import Happening, World, WorldChanges
 from ulak.errors import Invalid
 from ulak.spine.job import JobEvent, NewJob, Priority
 from ulak.spine.store import Tx
@@ -68,8 +68,7 @@ class Acts:
         changes = world.changes
         self._arm(tx, world)
         self._post(tx, changes)
-        for event in changes.events:
-            tx.emit(event.name, event.subject, "dispatch", event.data)
+        _emit(tx, changes.events)
         records.save(tx, changes)
         moved = [world.helpers[one] for one in sorted(changes.moved) if one not in changes.new_helpers]
         records.save_places(tx, moved)
@@ -124,6 +123,15 @@ class Acts:
         if telling.continuation is not None:
             outcome = {"outcome": JobEvent.DEAD, "payload": {"metadata": telling.metadata}}
             self._ports.arm(tx, [NewJob(telling.continuation, outcome)], [telling.trace])
+
+
+def _emit(tx: Tx, happenings: Iterable[Happening]) -> None:
+    """Their data has the ids by which callers know tasks and offers."""
+    for one in happenings:
+        data = {"task": tx.ids.to_text(one.task), **one.details}
+        if one.offer is not None:
+            data["offer"] = tx.ids.to_text(one.offer)
+        tx.emit(one.name, one.offer or one.task, "dispatch", data)
 
 
 def find_first(tx: Tx, task: HelpTask) -> Known | Mismatched | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ulak.dispatch.command import Wish
 from ulak.dispatch.model import IDLE, OFFERED, Helper, HelpTask, Offer, OfferState, SearchResult, TaskState
 from ulak.dispatch.nearby.eligible import obstacle
@@ -115,7 +113,6 @@ def tell(
     reason: str | None = None,
 ) -> None:
     about = helper or (None if offer is None else world.helpers.get(offer.helper))
-    data: dict[str, Any] = {"task": task.id}
-    data |= {} if about is None else {"helper": about.helper}
+    data = {} if about is None else {"helper": about.helper}
     data |= {} if reason is None else {"reason": reason}
-    world.changes.events.append(Happening(name, task.id if offer is None else offer.id, data))
+    world.changes.events.append(Happening(name, task.id, None if offer is None else offer.id, data))

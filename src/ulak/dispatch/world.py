@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from ulak.dispatch.command import Pending, TaskView
 from ulak.dispatch.model import Candidate, Helper, HelpTask, Offer, SearchResult, TaskState
@@ -27,11 +27,12 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """An event, and what it is about."""
+    """An event of a task, or of one of its offers."""
 
     name: str
-    subject: int
-    data: dict[str, Any]
+    task: int
+    offer: int | None
+    details: dict[str, str]
 
 
 @dataclass(slots=True)
