@@ -279,6 +279,21 @@ async def test_an_offer_whose_timer_was_lost_ends_all_the_same(ulak, clock):
     assert (await ulak.dispatch.task(task)).task.state is TaskState.TIMED_OUT
 
 
+async def test_a_lost_timer_is_found_while_the_figures_take_too_long(ulak, monkeypatch):
+    async def fail():
+        raise Unavailable("a read was ended after 2 s")
+
+    monkeypatch.setattr(ulak.dispatch, "fairness", fail)
+    await settle_in(ulak, 1)
+    task = (await ulak.dispatch.open(request())).task.id
+    for job in await enqueued(ulak, "dispatch.expire"):
+        await ulak.jobs.cancel(job.id)
+    await advance(ulak, 600)
+    for _ in range(20):
+        await advance(ulak, 5)
+    assert (await ulak.dispatch.task(task)).task.state is TaskState.TIMED_OUT
+
+
 async def test_a_message_for_an_offer_is_not_sent_after_its_deadline(make, clock):
     async with make(work=False) as ulak:
         await settle_in(ulak, 1)

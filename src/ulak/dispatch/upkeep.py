@@ -7,13 +7,14 @@ import contextlib
 from collections.abc import Callable, Iterable
 
 from ulak.dispatch.depth import RECOUNT_SECONDS
-from ulak.dispatch.fairness import Figures
+from ulak.dispatch.fairness import Figures, read_overdue
 from ulak.dispatch.service import Dispatch
 from ulak.errors import Error
 from ulak.spine.loops.chores import Chores
 from ulak.spine.store import Store
 from ulak.spine.telemetry import GaugePoint
 
+AUDIT_SECONDS = 5.0
 FIGURES_SECONDS = 10.0
 CLOSE_SECONDS = 5.0  # for the positions that wait when the store closes; the rest were hints
 MANY = 5_000  # positions that wait: the next are written without a pause
@@ -35,13 +36,14 @@ GAUGES = {
 
 
 class Upkeep:
-    """Three chores that live as long as the store is open."""
+    """Four chores that live as long as the store is open."""
 
     def __init__(self, service: Dispatch, open_store: Callable[[], Store], flush_seconds: float) -> None:
         self._service = service
         self._store = open_store
         self._flush_seconds = flush_seconds
         self._figures = Figures()
+        self._overdue_seconds = 0.0
         self._chores = Chores("dispatch")
 
     async def start(self) -> None:
@@ -49,6 +51,7 @@ class Upkeep:
         clock = self._store().clock
         self._chores.begin(clock, "positions", self._flush_seconds, self._flush)
         self._chores.begin(clock, "depth", RECOUNT_SECONDS, self._recount)
+        self._chores.begin(clock, "overdue", AUDIT_SECONDS, self._audit)
         self._chores.begin(clock, "figures", FIGURES_SECONDS, self._look, rest=20)  # a look at a million takes a while
 
     async def close(self) -> None:
@@ -67,10 +70,14 @@ class Upkeep:
         """For what other processes did, and for callers who went away before their commit was answered."""
         await self._service.depth.recount(self._store())
 
+    async def _audit(self) -> None:
+        """Apart from the figures: those of many helpers can take longer than a read may."""
+        self._overdue_seconds = await self._store().read(read_overdue)
+        if self._overdue_seconds * 1000 > GRACE_MILLIS:
+            await self._service.progress.expire_overdue(GRACE_MILLIS)
+
     async def _look(self) -> None:
         self._figures = await self._service.fairness()
-        if self._figures.overdue_seconds * 1000 > GRACE_MILLIS:
-            await self._service.progress.expire_overdue(GRACE_MILLIS)
 
     def gauges(self) -> Iterable[GaugePoint]:
         figures, hints = self._figures, self._service.hints
@@ -79,6 +86,7 @@ class Upkeep:
             "positions_waiting": len(hints),
             "position_lag_seconds": hints.lag_seconds(),
             **{name: getattr(figures, name) for name in Figures.__dataclass_fields__},
+            "overdue_seconds": self._overdue_seconds,
         }
         for name, text in GAUGES.items():
             value = values[name.removeprefix("ulak_dispatch_")]
