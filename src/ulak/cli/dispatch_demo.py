@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 import typer
 
 from ulak.app import Ulak
+from ulak.cli import logs
 from ulak.clock import SystemClock, to_datetime, to_millis
 from ulak.dispatch.simulate import ANSWER_SECONDS, CENTRE
 from ulak.errors import Conflict
-from ulak.settings import Settings
+from ulak.settings import Log, Settings
 
 TICK_SECONDS = 15.0
 _TASK_EVERY = 180.0
@@ -48,6 +49,7 @@ class FastClock:
 
 async def run_town(helpers: int, speed: float, minutes: float, seed: int) -> None:
     clock = FastClock(datetime(2027, 1, 4, 9, tzinfo=UTC), speed)
+    logs.set_up(Log(level="error"))  # the clock's leaps and the jobs that a memory store drops are meant here
     settings = Settings(store="memory:", dispatch={"deadline_seconds": 300, "radius_meters": 1500})
     async with Ulak("memory:", settings=settings, clock=clock) as ulak:
         town = _Town(ulak, random.Random(seed))
