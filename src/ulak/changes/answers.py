@@ -1,4 +1,4 @@
-"""Versions and records in the words of the wire: exactly the fields that the seed shows; `detail` adds the rest."""
+"""Versions, records and archives in the words of the wire: the seed's fields exactly; `detail` adds the rest."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ulak import codec
 from ulak.changes import istanbul
 from ulak.changes.fields import alias_changes, changed_fields
 from ulak.changes.model import ChangeType, Cursor, Version
+from ulak.changes.records import ArchiveRow
 from ulak.changes.sources.source import FeedForm
 from ulak.changes.state import to_identifier
 
@@ -54,6 +55,19 @@ def detailed(form: FeedForm, version: Version, epoch: str) -> Answer:
         "reason": codec.decode(version.parts)["reason"] if removed and version.parts else None,
         "cause": version.cause,
         "contentHash": version.content_hash,
+    }
+
+
+def archive(row: ArchiveRow, epoch: str) -> Answer:
+    return {
+        "fileName": row.name,
+        "cursor": str(Cursor(epoch, row.pos)),
+        "until": istanbul.shown(row.stamp),
+        "count": row.count,
+        "stateHash": row.state_hash,
+        "bytes": row.bytes,
+        "sha256": row.digest,
+        "generatedAt": istanbul.shown(row.made_at // 1000),
     }
 
 

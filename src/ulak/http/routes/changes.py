@@ -18,7 +18,6 @@ from ulak.changes import answers, istanbul
 from ulak.changes.decide import MAX_PAGE
 from ulak.changes.feed_reader import MAX_WAIT_SECONDS, FeedReader, LogPage
 from ulak.changes.model import Cursor, SyncStatus
-from ulak.changes.records import ArchiveRow
 from ulak.changes.watches import Watch
 from ulak.errors import Error, Gone, Invalid, NotFound
 from ulak.http.caller import Needs, caller_of
@@ -185,7 +184,7 @@ def _archives(ulak: Ulak) -> APIRouter:
     async def list_archives(feed: FeedName) -> Answer:
         rows = await ulak.changes.feeds.archives(feed)
         epoch = (await ulak.changes.feeds.feed(feed)).epoch if rows else ""
-        return {"items": [_archive_answer(row, epoch) for row in rows], "next": None}
+        return {"items": [answers.archive(row, epoch) for row in rows], "next": None}
 
     @router.get("/{feed}/archives/latest", summary="The newest archive", response_class=FileResponse)
     async def latest(feed: FeedName, request: Request) -> Response:
@@ -205,19 +204,6 @@ def _archives(ulak: Ulak) -> APIRouter:
     return router
 
 
-def _archive_answer(row: ArchiveRow, epoch: str) -> Answer:
-    return {
-        "fileName": row.name,
-        "cursor": str(Cursor(epoch, row.pos)),
-        "until": istanbul.shown(row.stamp),
-        "count": row.count,
-        "stateHash": row.state_hash,
-        "bytes": row.bytes,
-        "sha256": row.digest,
-        "generatedAt": istanbul.shown(row.made_at // 1000),
-    }
-
-
 async def _file(ulak: Ulak, feed: str, name: str | None, request: Request) -> Response:
     row = await ulak.changes.feeds.archive(feed, name)
     epoch = (await ulak.changes.feeds.feed(feed)).epoch
@@ -235,12 +221,10 @@ def _watches(ulak: Ulak) -> APIRouter:
 
     @router.get("/{feed}/watches", summary="Watches of a feed")
     async def list_watches(feed: FeedName) -> Answer:
-        found = await ulak.changes.list_watches(feed)
-        items = [_watch_answer(ulak, watch) for watch in found]
-        return {
-            "items": [{**one, "webhook": one["webhook"] and mask_url(one["webhook"])} for one in items],
-            "next": None,
-        }
+        items = [_watch_answer(ulak, watch) for watch in await ulak.changes.list_watches(feed)]
+        for one in items:
+            one["webhook"] = one["webhook"] and mask_url(one["webhook"])
+        return {"items": items, "next": None}
 
     @router.post("/{feed}/watches", status_code=201, summary="Tell a webhook, or enqueue a job, at each change")
     async def watch(feed: FeedName, body: WatchIn, caller: Annotated[Caller, Depends(caller_of)]) -> Answer:
