@@ -189,6 +189,12 @@ def test_the_greeting_fits_a_terminal_and_its_line_works(folder):
         assert answer["status"] == "ACCEPTED"
 
 
+def test_the_greeting_names_no_console_that_is_switched_off(folder):
+    with server(folder, ULAK_CONSOLE__ENABLED="false") as process:
+        assert "/docs" in process.text
+        assert "console" not in process.text.partition("Ulak serves")[2]
+
+
 def test_the_demo_greets_and_shows_commands_that_work(folder):
     with server(folder, "--demo") as process:
         identifier = post(process, "/api/jobs", {"kind": "demo.greet", "payload": {"name": "Ayşe"}})["id"]

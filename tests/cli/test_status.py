@@ -77,6 +77,11 @@ def test_every_finding_has_a_line_below_the_verdict():
     ]
 
 
+def test_one_of_a_thing_is_not_many():
+    seen = facts(dead=1, uncertain=1)
+    assert "1 dead letter · 1 uncertain attempt" in "\n".join(screen(seen, judge(seen)))
+
+
 def test_the_screen_fits_a_terminal_of_80_columns():
     busy = dict.fromkeys(IDLE, 99)
     seen = facts(states=busy, oldest_seconds=86_000, done=1_200_000, dead=99, uncertain=1_200, breakers=("a is open",),

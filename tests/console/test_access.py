@@ -41,6 +41,15 @@ async def test_without_a_session_a_page_leads_to_the_form(locked):
     assert (await locked.get("/api/jobs")).status == 401
 
 
+@pytest.mark.parametrize(("enabled", "status"), [(True, 303), (False, 401)])
+async def test_without_a_key_the_description_leads_to_the_form_where_there_is_one(monkeypatch, enabled, status):
+    monkeypatch.setattr("ulak.http.access.Access.check_start", lambda *_: None)
+    async with serving(**{"http.require_keys": True, "console.enabled": enabled}) as one:
+        browser = {"accept": "text/html", "sec-fetch-site": "none"}
+        answer = await one.session.get(f"{one.address}/docs", allow_redirects=False, headers=browser)
+        assert (answer.status, answer.headers.get("location")) == (status, "/console/login" if enabled else None)
+
+
 async def test_a_key_opens_a_session_that_is_sealed(locked):
     status, cookie = await log_in(locked, locked.admin)
     assert status == 303

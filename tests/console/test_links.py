@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import unescape
 
+from tests.api.serving import serving
 from tests.browser.town import town
 from tests.console.test_pages import PATHS
 from ulak.console.cells import MAX_JSON
@@ -29,6 +30,13 @@ async def test_a_snapshot_that_is_held_back_was_not_published(tmp_path):
     rows = [part.partition("</tr>")[0] for part in page.split("<tr ")[1:]]
     assert ('data-h="Published"><time' in row_of(rows, published["syncId"])) is True
     assert ('data-h="Published"><time' in row_of(rows, held["syncId"])) is False
+
+
+async def test_a_list_that_nobody_has_read_is_not_called_published():
+    async with serving() as served:
+        page = (await served.get("/console/changes?lang=en")).text
+    assert "No list was read yet." in page
+    assert "Everything that was read" not in page
 
 
 async def test_a_line_of_the_audit_log_opens_to_its_whole_detail(tmp_path):

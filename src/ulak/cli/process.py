@@ -92,7 +92,7 @@ def find_ulak(name: str | None, config: Path | None, assignments: list[str] | No
         if config is not None or assignments:
             raise Misconfigured(
                 f"{name} has its settings already, so --config, --set and --demo come too late; "
-                "use the environment, or name a function that takes the settings and answers a Ulak"
+                "use the environment, or name a function that takes the settings and returns a Ulak"
             )
         _check_store(name, found, load_settings(None, None))
         return found
@@ -169,7 +169,7 @@ def _make(name: str, function: Callable[..., Any], settings: Settings) -> Any:
         raise
     except Exception as error:
         raise Misconfigured(
-            f"--app {name}: {_told(error)}; name a Ulak, or a function that takes the settings and answers a Ulak"
+            f"--app {name}: {_told(error)}; name a Ulak, or a function that takes the settings and returns a Ulak"
         ) from error
 
 

@@ -67,8 +67,7 @@ _TRY = """\
 
 _PLAIN = """\
 Ulak serves {address} on {store}
-  console        {address}/console/
-  documentation  {address}/docs
+{console}  documentation  {address}/docs
   health         {address}/healthz
                  {address}/readyz
                  {address}/metrics
@@ -78,8 +77,7 @@ Is it well?  ulak status"""
 
 _KEYED = """\
 Ulak serves {address} on {store}
-  console        {address}/console/   (asks for a key)
-  health         {address}/healthz
+{console}  health         {address}/healthz
                  {address}/readyz
 A key:  ulak keys create NAME --scope notify
 Try:
@@ -112,10 +110,16 @@ Or watch a server die again and again:
 def _greet(ulak: Ulak, address: str, *, story: bool) -> None:
     keyed = keys_required(ulak.settings.http)
     attempt = _TRY.format(address=address, key=" -H 'Authorization: Bearer ulak_…'" if keyed else "")
+    console = f"  console        {address}/console/{'   (asks for a key)' if keyed else ''}\n"
     told = _STORY if story else _KEYED if keyed else _PLAIN
     typer.echo(
         told.format(
-            address=address, store=mask_url(ulak.store.name), attempt=attempt, pid=os.getpid(), ulak=_command()
+            address=address,
+            store=mask_url(ulak.store.name),
+            console=console if ulak.settings.console.enabled else "",
+            attempt=attempt,
+            pid=os.getpid(),
+            ulak=_command(),
         ),
         err=True,
     )

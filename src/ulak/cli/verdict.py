@@ -98,10 +98,9 @@ def screen(facts: Observed, verdict: Judgement) -> list[str]:
     lines += [f"  where     {facts.place}", f"  jobs      {jobs}"]
     if facts.oldest_seconds is not None:
         lines.append(f"  oldest    waits for {_span(facts.oldest_seconds)}")
-    lines.append(
-        f"  ended     {facts.done:,} done · {'over ' if facts.dead > MAX_DEAD else ''}{facts.dead:,} dead letters · "
-        f"{facts.uncertain:,} attempts were uncertain"
-    )
+    dead = f"{'over ' if facts.dead > MAX_DEAD else ''}{facts.dead:,} dead letter{_s(facts.dead)}"
+    uncertain = f"{facts.uncertain:,} uncertain attempt{_s(facts.uncertain)}"
+    lines.append(f"  ended     {facts.done:,} done · {dead} · {uncertain}")
     lines += [f"  {name:<9} {_room(counts)}" for name, counts in facts.rooms.items()]
     if facts.simulated:
         lines.append(f"  simulated {', '.join(facts.simulated)}: nothing leaves the machine")

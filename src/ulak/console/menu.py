@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ulak.console.page import Found
 
 OVERVIEW, STATUS = "/api/overview", "/api/v1/status"
+HELD = frozenset({"quarantined", "withheld"})  # verdicts on a snapshot that waits for a person
 
 
 class MenuCount(NamedTuple):
@@ -21,7 +22,7 @@ def held_snapshots(found: Found) -> list[tuple[str, dict[str, Any]]]:
     return [
         (name, one["lastSync"])
         for name, one in registries.items()
-        if (one.get("lastSync") or {}).get("verdict") in {"quarantined", "withheld"}
+        if (one.get("lastSync") or {}).get("verdict") in HELD
     ]
 
 

@@ -9,11 +9,10 @@ from markupsafe import Markup
 
 from ulak.console.feed import stamp
 from ulak.console.format import ago, instant, left
-from ulak.console.menu import OVERVIEW, STATUS
+from ulak.console.menu import HELD, OVERVIEW, STATUS
 from ulak.console.page import Found, Row, Sentence
 
 MAX_NAMED = 2  # registries in a sentence
-HELD = frozenset({"quarantined", "withheld"})
 
 
 def now_of(name: str, room: Row, found: Found) -> Sentence:

@@ -89,8 +89,9 @@ class Door:
         hot = [route for part in self.parts for route in part.hot]
         answer_with_problems(self.api, hot)
         describe(self.api, hot, self.scopes)
-        add_page(self.api)
-        if self.ulak.settings.console.enabled:
+        has_console = self.ulak.settings.console.enabled
+        add_page(self.api, has_sign_in=has_console)
+        if has_console:
             add_console(self.api, self.ulak, self.sessions, self.ring)
         return Front(self.guard, self.parts, self.api, self.meter, self.ulak.clock)
 

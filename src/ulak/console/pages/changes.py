@@ -80,6 +80,8 @@ def _verdict(found: Found) -> str:
             "Snapshots that wait for a person: {names}. Readers still get the list before.",
             names=", ".join(name for name, _ in held),
         )
+    if not any(one.get("lastSync") for one in registries.values()):
+        return found.say("Registries: {n}. No list was read yet.", n=len(registries))
     return found.say("Registries: {n}. Everything that was read is published.", n=len(registries))
 
 

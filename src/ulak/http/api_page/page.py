@@ -18,6 +18,8 @@ from ulak.access.caller import NOBODY
 from ulak.http.api_page.fields import FieldRow, Fields, Schema
 from ulak.http.api_page.style import STYLE
 from ulak.http.caller import caller_of
+from ulak.http.failure import Unauthenticated
+from ulak.http.guard import SIGN_IN
 
 _STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 HEADERS = {
@@ -43,12 +45,15 @@ class Operation(NamedTuple):
         return f"{self.method}-{re.sub('[^a-z0-9]+', '-', self.path.lower()).strip('-')}"
 
 
-def add_page(api: FastAPI) -> None:
+def add_page(api: FastAPI, *, has_sign_in: bool) -> None:
+    """Without a key a browser is led to the console's form, where there is one."""
     made: list[str] = []
 
     async def docs(request: Request) -> Response:
         if caller_of(request) is NOBODY:
-            return RedirectResponse("/console/login", 303)
+            if not has_sign_in:
+                raise Unauthenticated
+            return RedirectResponse(SIGN_IN, 303)
         if not made:
             made.append(render(api.openapi()))
         return HTMLResponse(made[0], headers=HEADERS)
