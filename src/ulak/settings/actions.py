@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from ulak.settings.bus import TOPIC
-from ulak.settings.section import Section
+from ulak.settings.section import Section, TimeZone
 
 _HOURS = r"^(([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d)?$"
 
@@ -94,7 +94,7 @@ class Actions(Section):
     quiet_hours: str = Field(
         "", pattern=_HOURS, description='When nobody is disturbed who has no hours of their own: "22:00-07:00".'
     )
-    time_zone: str = Field("UTC", description="Of the quiet hours, for a profile that has none of its own.")
+    time_zone: TimeZone = Field("UTC", description="Of the quiet hours, for a profile that has none of its own.")
     slo_hours: float = Field(24, gt=0, le=720, description="How far back the service levels look.")
     push: PushSteps = PushSteps()
     whatsapp: WhatsappSteps = WhatsappSteps()
@@ -108,14 +108,3 @@ class Actions(Section):
     @property
     def idempotency_millis(self) -> int:
         return round(self.idempotency_days * 86_400_000)
-
-    @field_validator("time_zone")
-    @classmethod
-    def _is_a_zone(cls, value: str) -> str:
-        from zoneinfo import ZoneInfo
-
-        try:
-            ZoneInfo(value)
-        except (KeyError, ValueError, OSError):
-            raise ValueError("no such time zone; write it like Europe/Istanbul") from None
-        return value

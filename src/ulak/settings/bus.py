@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
-from pydantic_settings import NoDecode
 
-from ulak.settings.channels import split_list
-from ulak.settings.section import Section
+from ulak.settings.section import Section, TextList
 
 _SERVER = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 TOPIC = r"^[A-Za-z0-9._-]{1,249}$"
@@ -27,7 +25,7 @@ class Route(Section):
 class Kafka(Section):
     """Where Kafka is, and as whom Ulak talks to it."""
 
-    servers: Annotated[tuple[str, ...], NoDecode] = Field(
+    servers: TextList = Field(
         (), description='Brokers to ask first, like "kafka-1:9092"; in the environment, between commas.'
     )
     group: str = Field("ulak", min_length=1, max_length=200, description="Consumer group of all instances.")
@@ -36,11 +34,6 @@ class Kafka(Section):
     sasl: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field("", description="How to log in; empty: not.")
     username: str = Field("", description="User name for sasl.")
     password: SecretStr = Field(SecretStr(""), description="Password for sasl.")
-
-    @field_validator("servers", mode="before")
-    @classmethod
-    def _split(cls, value: Any) -> Any:
-        return split_list(value)
 
     @field_validator("servers")
     @classmethod

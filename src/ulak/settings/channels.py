@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-import json
-from typing import Annotated, Any, Literal
+from typing import Literal
 
 from pydantic import Field, SecretStr, field_validator
-from pydantic_settings import NoDecode
 
-from ulak.settings.section import Section, also
-
-
-def split_list(value: Any) -> Any:
-    """In the environment a list is text: with commas in between, or as a JSON list."""
-    if not isinstance(value, str):
-        return value
-    if value.lstrip().startswith("["):
-        try:
-            return json.loads(value)
-        except ValueError:
-            raise ValueError('must be a list: a,b,c or ["a", "b", "c"]') from None
-    return [part.strip() for part in value.split(",") if part.strip()]
+from ulak.settings.section import Section, TextList, also
 
 
 class DeliveryPolicy(Section):
@@ -145,20 +131,15 @@ class Slack(Provider):
 class Apprise(Provider):
     """Services of the Apprise library (extra `ulak[apprise]`). It dials by itself, so only listed schemes pass."""
 
-    schemes: Annotated[tuple[str, ...], NoDecode] = Field(
+    schemes: TextList = Field(
         (), description="Schemes of recipients that may be used, such as tgram or discord; none switches it off."
     )
-
-    @field_validator("schemes", mode="before")
-    @classmethod
-    def _split(cls, value: Any) -> Any:
-        return split_list(value)
 
 
 class Webhook(DeliveryPolicy):
     """Signed HTTP requests to the endpoints of others."""
 
-    allow: Annotated[tuple[str, ...], NoDecode] = Field(
+    allow: TextList = Field(
         (), description="Private networks (CIDR) that may be called all the same; in the environment, between commas."
     )
     timeout_seconds: float = Field(15, gt=0, le=600, description="Longest time for one request, connecting included.")
@@ -166,11 +147,6 @@ class Webhook(DeliveryPolicy):
     retry_after_cap_seconds: float = Field(
         3600, ge=1, le=604_800, description="A longer Retry-After from a destination is shortened to this."
     )
-
-    @field_validator("allow", mode="before")
-    @classmethod
-    def _split(cls, value: Any) -> Any:
-        return split_list(value)
 
     @field_validator("allow")
     @classmethod

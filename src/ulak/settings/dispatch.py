@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from typing import Literal
-from zoneinfo import ZoneInfo
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from ulak.settings.section import Section
+from ulak.settings.section import Section, TimeZone
 
 
 class Dispatch(Section):
@@ -48,14 +47,7 @@ class Dispatch(Section):
     position_flush_seconds: float = Field(
         1, ge=0.01, le=60, description="How often positions that were sent in bulk are written."
     )
-    time_zone: str = Field("Europe/Istanbul", description="Where a month begins, for the count of completed tasks.")
+    time_zone: TimeZone = Field(
+        "Europe/Istanbul", description="Where a month begins, for the count of completed tasks."
+    )
     language: Literal["tr", "en"] = Field("tr", description="Language of messages when nobody has chosen one.")
-
-    @field_validator("time_zone")
-    @classmethod
-    def _is_a_time_zone(cls, value: str) -> str:
-        try:
-            ZoneInfo(value)
-        except (KeyError, ValueError, OSError):
-            raise ValueError("no such time zone; write it like Europe/Istanbul or UTC") from None
-        return value
