@@ -1,6 +1,7 @@
 """Every error Ulak raises, grouped by what the caller should do about it.
 
-A class's docstring is its default message. Driver errors are translated where the driver is, and nowhere else.
+The first paragraph of a class's docstring is its default message. Driver errors are translated where the driver is,
+and nowhere else.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ class Error(Exception):
     """Something went wrong in Ulak."""
 
     def __init__(self, message: str | None = None) -> None:
-        super().__init__(message if message is not None else (type(self).__doc__ or "").strip())
+        super().__init__(message if message is not None else (type(self).__doc__ or "").partition("\n\n")[0])
 
 
 class Invalid(Error):
@@ -41,7 +42,7 @@ class Gone(Error):
     def __init__(
         self, message: str | None = None, *, extra: Mapping[str, Any] | None = None, location: str | None = None
     ) -> None:
-        super().__init__(message or "It was there once, and is not kept any more.")
+        super().__init__(message)
         self.extra = extra or {}
         self.location = location
 
@@ -78,7 +79,7 @@ class Unavailable(Error):
     """
 
     def __init__(self, message: str | None = None, *, outcome: str = "no") -> None:
-        super().__init__(message or "A part that is needed does not answer; try again later.")
+        super().__init__(message)
         self.outcome = outcome
 
 

@@ -24,15 +24,9 @@ class BodyTooLarge(errors.TooLarge):
 class Stopping(errors.Unavailable):
     """This Ulak is stopping; ask another instance, or ask again when it is back."""
 
-    def __init__(self) -> None:
-        super().__init__((type(self).__doc__ or "").strip())
-
 
 class Busy(errors.Unavailable):
     """Too many requests are in progress (http.max_concurrent_requests); try again shortly."""
-
-    def __init__(self) -> None:
-        super().__init__((type(self).__doc__ or "").strip())
 
 
 # The first class that fits, from the error's own class upwards.
