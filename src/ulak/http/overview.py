@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -46,7 +46,7 @@ class Overview:
     def __init__(self, ulak: Ulak) -> None:
         self._ulak = ulak
         self._points: deque[OverviewPoint] = deque()
-        self._dark: set[str] | None = None  # destinations whose breakers were open at the last look
+        self._stopped: set[str] | None = None  # destinations whose breakers were open at the last look
         self._incidents: deque[dict[str, Any]] = deque(maxlen=MAX_INCIDENTS)
         self._changed = asyncio.Event()
         self._watchers = 0
@@ -108,15 +108,14 @@ class Overview:
         self._points.append(OverviewPoint(at, accepted, done, _done_of(sample), _states(sample)))
         while self._points[0].at < at - HISTORY_SECONDS:
             self._points.popleft()
-
         self._note_incidents(sample)
 
     def _note_incidents(self, sample: Sample) -> None:
         """Breakers that opened since the last look; of those that it finds open, the first look knows no moment."""
-        dark = {mask_text(one.destination) for one in sample.breakers}
-        opened = sorted(dark - self._dark) if self._dark is not None else []
+        stopped = {mask_text(one.destination) for one in sample.breakers}
+        opened = sorted(stopped - self._stopped) if self._stopped is not None else []
         self._incidents += [{"at": sample.taken_at, "destination": name} for name in opened]
-        self._dark = dark
+        self._stopped = stopped
 
     def _document(self, sample: Sample) -> dict[str, Any]:
         points = _thinned(list(self._points), CHART_POINTS)
@@ -146,7 +145,7 @@ class Overview:
                 [
                     round(after.at, 1),
                     _per_second(before, after, lambda point: point.accepted),
-                    _done_rate(before, after),
+                    _per_second(before, after, lambda point: point.done),
                 ]
                 for before, after in pairwise(points)
             ],
@@ -194,10 +193,6 @@ def _per_second(before: OverviewPoint, after: OverviewPoint, count: Callable[[Ov
     return round((count(after) - count(before)) / max(after.at - before.at, 0.001), 2)
 
 
-def _done_rate(before: OverviewPoint, after: OverviewPoint) -> float:
-    return _per_second(before, after, lambda point: point.done)
-
-
 def _rates(points: deque[OverviewPoint], count: Callable[[OverviewPoint], int]) -> list[float]:
     return [_per_second(before, after, count) for before, after in pairwise(_thinned(list(points), SPARK_POINTS))]
 
@@ -215,12 +210,11 @@ def _done_of(sample: Sample) -> dict[str, int]:
 
 
 def _rooms(sample: Sample) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    found: defaultdict[str, dict[str, int]] = defaultdict(lambda: {"waiting": 0, "running": 0, "done": 0, "dead": 0})
     for (kind, state), number in sample.live.items():
-        room = found.setdefault(kind.partition(".")[0], {"waiting": 0, "running": 0, "done": 0, "dead": 0})
-        room["running" if state == "running" else "waiting"] += number
+        found[kind.partition(".")[0]]["running" if state == "running" else "waiting"] += number
     for (word, kind), number in sample.tally.items():
-        room = found.setdefault(kind.partition(".")[0], {"waiting": 0, "running": 0, "done": 0, "dead": 0})
+        room = found[kind.partition(".")[0]]
         if word in ("done", "dead"):
             room[word] += number
         elif word == "redriven":

@@ -25,7 +25,6 @@ class HttpServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
-
         self._leaving = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
