@@ -394,6 +394,10 @@ async def test_a_secret_that_is_none_is_told_by_its_field(shared, secret):
         ("GET", "/api/notifications/batch", "POST"),
         ("DELETE", "/api/notifications/batch", "POST"),
         ("PUT", "/api/keys", "GET, POST"),
+        ("DELETE", "/api/dead/causes", "GET"),
+        ("PATCH", "/api/actions/dead-letters/causes", "GET"),
+        ("PUT", "/api/actions/plans/export", "GET"),
+        ("OPTIONS", "/api/compute/tasks/batch", "POST"),
     ],
 )
 @pytest.mark.asyncio(loop_scope="module")

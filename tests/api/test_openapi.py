@@ -63,9 +63,10 @@ def test_fields_that_the_decoder_leaves_to_us_are_required_and_not_null(route):
 
 
 def test_the_headers_of_a_hot_route_are_described():
-    parameter, _ = DOCUMENT["paths"]["/api/notifications"]["post"]["parameters"]
+    parameter, prefer = DOCUMENT["paths"]["/api/notifications"]["post"]["parameters"]
     assert (parameter["name"], parameter["in"], parameter["required"]) == ("Idempotency-Key", "header", False)
     assert parameter["schema"]["maxLength"] == 255
+    assert (prefer["name"], prefer["schema"].keys() & {"minLength", "maxLength"}) == ("Prefer", set())
 
 
 @pytest.mark.parametrize("route", HOT, ids=lambda route: route.path)

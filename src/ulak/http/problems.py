@@ -43,14 +43,12 @@ _UNREADABLE = "can't be read as JSON: it is not UTF-8, is nested too deeply, or 
 
 
 def answer_with_problems(api: FastAPI, hot: Iterable[HotRoute]) -> None:
-    """`hot` are routes that FastAPI does not know: their methods are allowed too, and their paths are not ids."""
-    hot = tuple(hot)
+    """`hot` are routes that FastAPI does not know: their methods are allowed too."""
     in_front = Paths((route.method, route.path, route) for route in hot)
-    words = {route.path for route in hot}
 
     async def not_valid(request: Request, error: Exception) -> Response:
-        # A path parameter may have taken the last word of a hot route for an id.
-        methods = in_front.methods(request.url.path)
+        # A path parameter may have taken the last word of another route for an id.
+        methods = in_front.methods(request.url.path) or _methods_of_word(request)
         if methods and "{" in request.scope["route"].path:
             return _method_not_allowed(methods)
         return await _not_valid(request, error)
@@ -61,7 +59,7 @@ def answer_with_problems(api: FastAPI, hot: Iterable[HotRoute]) -> None:
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED or (
             error.status_code == HTTPStatus.NOT_FOUND and methods
         ):
-            return _method_not_allowed(_methods(request, is_word=request.url.path in words) | methods)
+            return _method_not_allowed(methods | (_methods_of_word(request) or _methods(request)))
         if error.status_code == HTTPStatus.BAD_REQUEST:  # FastAPI's own: its parser gave the body up
             return await _failed(
                 request, Invalid(f"the request is not as expected: body {_UNREADABLE}", fields=[("body", _UNREADABLE)])
@@ -74,13 +72,14 @@ def answer_with_problems(api: FastAPI, hot: Iterable[HotRoute]) -> None:
     api.add_exception_handler(Exception, _failed)
 
 
-def _methods(request: Request, *, is_word: bool) -> set[str]:
-    """Every method that some route has at this path, which may be a word instead of an id.
+def _methods_of_word(request: Request) -> set[str]:
+    """Every method of a path without parameters; none if there is no such path. Such a path is not an id."""
+    path = request.url.path
+    return set() if "{" in path else {method.upper() for method in request.app.openapi()["paths"].get(path, ())}
 
-    Starlette names those of the first route only.
-    """
-    if is_word:
-        return {method.upper() for method in request.app.openapi()["paths"].get(request.url.path, ())}
+
+def _methods(request: Request) -> set[str]:
+    """Every method that some route has at this path; Starlette names those of the first route only."""
     return {
         method
         for method in METHODS

@@ -126,5 +126,7 @@ def _in_path(name: str) -> dict[str, Any]:
 
 
 def _header(name: str, text: str) -> dict[str, Any]:
-    schema = {"type": "string", "minLength": 1, "maxLength": MAX_HEADER, "description": text}
+    # A preference may be ignored, so none is too long.
+    bounds = {} if name == "Prefer" else {"minLength": 1, "maxLength": MAX_HEADER}
+    schema = {"type": "string", **bounds, "description": text}
     return {"name": name, "in": "header", "required": False, "schema": schema}
