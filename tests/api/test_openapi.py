@@ -62,6 +62,16 @@ def test_fields_that_the_decoder_leaves_to_us_are_required_and_not_null(route):
             assert schema == components[name]["properties"][field]
 
 
+def test_every_operation_but_health_may_fail_with_a_500():
+    without = {
+        path
+        for path, methods in DOCUMENT["paths"].items()
+        for operation in methods.values()
+        if "500" not in operation["responses"]
+    }
+    assert without == {"/healthz", "/readyz"}
+
+
 def test_the_headers_of_a_hot_route_are_described():
     parameter, prefer = DOCUMENT["paths"]["/api/notifications"]["post"]["parameters"]
     assert (parameter["name"], parameter["in"], parameter["required"]) == ("Idempotency-Key", "header", False)

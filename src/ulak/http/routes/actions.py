@@ -99,7 +99,7 @@ def _accept_route(ulak: Ulak) -> HotRoute:
         ActionRequest, ActionAccepted,
         description="Answers as soon as it is durable. A repeat of the `evaluation_key` is the first run; the same key "
         "for another plan is a conflict.",
-        tag="actions", examples={"request": EXAMPLE}, statuses=(400, 401, 403, 409, 413, 429, 503),
+        tag="actions", examples={"request": EXAMPLE}, statuses=(400, 401, 403, 409, 413, 429, 500, 503),
     )  # fmt: skip
 
 
