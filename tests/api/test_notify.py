@@ -315,10 +315,11 @@ async def test_the_books_are_on_the_metrics_page():
     assert 'ulak_utilisation{bound="active",kind="notify.sms"} 0.0' in text
 
 
-@pytest.mark.parametrize("query", ["", "&status=WAITING"])
+@pytest.mark.parametrize("query", ["", "&status=WAITING", "&reference=order-7"])
 async def test_a_page_of_large_notifications_is_short_and_the_next_goes_on_from_it(query, monkeypatch):
     async with serving(work=False) as served:
-        ids = [(await served.post("/api/notifications", SMS)).body["id"] for _ in range(5)]
+        named = {**SMS, "reference": "order-7"}
+        ids = [(await served.post("/api/notifications", named)).body["id"] for _ in range(5)]
         (size, *_) = [len(codec.encode(record.payload)) for record in await served.ulak.jobs.list(whole=True, limit=1)]
         for room, expected in (
             (2 * size, [2, 2, 1]),

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ulak import codec
 from ulak.channels.ssrf import is_url, normal_url
 from ulak.notify.model import KIND_PREFIX, Notification, Status, status_of, type_of
 from ulak.notify.reference import find_jobs
@@ -20,6 +21,7 @@ from ulak.spine.units.records import FINISHED, LIVE, PAGE_BYTES, STATUSES, page_
 NEWEST = 1 << 62
 SEARCH_PAGE = 500
 SEARCH_PAGES = 20
+LETTERS_PAGE = 100  # each is read whole, and a read has a deadline
 _BURIED = frozenset({Status.FAILED, Status.DEAD, Status.HELD})
 _FINISHED = frozenset({Status.DELIVERED, Status.CANCELLED, Status.EXPIRED})
 # How an attempt is noted whose channel could not tell whether the message had arrived.
@@ -85,13 +87,21 @@ def find_referenced(
     tx: Tx, reference: str, wanted: tuple[str | None, Status | None], before: int, limit: int
 ) -> FoundNotifications:
     """Those of a reference, newest first."""
-    notification_type, status = wanted
+    found, free = list[NotificationView](), PAGE_BYTES
     jobs = find_jobs(tx, reference, before, limit)
-    views = [view for job in jobs if (view := read_view(tx, job)) is not None]
-    fitting = [
-        view for view in views if notification_type in (None, view.notification_type) and status in (None, view.status)
-    ]
-    return FoundNotifications(fitting, jobs[-1] if len(jobs) == limit else None)
+    for job in jobs:
+        record = read_record(tx, job)
+        if record is not None and _fits(view := _view(tx, record), *wanted):
+            free -= len(codec.encode(record.payload))
+            if found and free < 0:
+                return FoundNotifications(found, before)
+            found.append(view)
+        before = job
+    return FoundNotifications(found, before if len(jobs) == limit else None)
+
+
+def _fits(view: NotificationView, notification_type: str | None, status: Status | None) -> bool:
+    return notification_type in (None, view.notification_type) and status in (None, view.status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +113,14 @@ class Letters:
 
 
 def find_letters_to(tx: Tx, url: str, wanted: Filter, after: int) -> Letters | None:
-    ids = find_ids(tx, wanted, after, SEARCH_PAGE)
+    ids = find_ids(tx, wanted, after, LETTERS_PAGE)
     if not ids:
         return None
-    views = [view for job in ids if (view := read_view(tx, job)) is not None]
-    return Letters(
-        [view.job for view in views if is_url(view.recipient) and normal_url(view.recipient) == url], ids[-1]
-    )
+    return Letters([job for job in ids if _leads_to(url, read_view(tx, job))], ids[-1])
+
+
+def _leads_to(url: str, view: NotificationView | None) -> bool:
+    return view is not None and is_url(view.recipient) and normal_url(view.recipient) == url
 
 
 def _states(status: Status | None) -> Collection[str]:
@@ -151,9 +162,8 @@ def _uncertain_attempts(record: Record, error_class: str | None) -> int:
         entry.word == JobEvent.UNCERTAIN or _UNCERTAIN in entry.detail.get("reason", "") for entry in record.timeline
     )
     last = error_class in _UNCERTAIN_ENDS or (error_class is not None and _UNCERTAIN in str(record.detail))
-    told = (
-        len(record.timeline) > 1 and record.timeline[-2].word == JobEvent.UNCERTAIN
-    )  # a death is noted before the end
+    # A death is noted before the end.
+    told = len(record.timeline) > 1 and record.timeline[-2].word == JobEvent.UNCERTAIN
     return noted + (last and not told)
 
 

@@ -63,7 +63,7 @@ def notify_room(host: Host) -> Room[Notify]:
 
 
 async def _check_consumers(webhook: Webhook) -> None:
-    """So many slow receivers at once hold up nobody else."""
+    """Warn of a start in which a few slow receivers could take every consumer, and so hold up all others."""
     if webhook.consumers <= SLOW_RECEIVERS * webhook.slots_per_destination:
         log.warning(
             "few_webhook_consumers",
