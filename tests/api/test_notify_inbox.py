@@ -75,6 +75,8 @@ async def test_an_inbox_is_listed_counted_and_marked_read():
         assert len(rest["items"]) == 1
         assert (await served.post("/api/inbox/ada/read")).body == {"marked": 2}
         assert (await served.get("/api/inbox/ada")).body["unread"] == 0
+        foreign = await served.get(f"/api/inbox/ada?before={uuid4()}")
+        assert [one["field"] for one in foreign.body["fields"]] == ["before"]
 
 
 async def test_a_recipient_with_unusual_letters_has_an_inbox():

@@ -192,3 +192,9 @@ def test_an_id_reads_the_same_both_ways(identifier):
     text = ids.to_text(identifier)
     assert text == str(ids.to_uuid(identifier))
     assert ids.from_uuid(ids.to_uuid(identifier)) == identifier
+
+
+def test_both_instants_without_a_time_zone_are_named():
+    document = {"notificationType": "SMS", "recipient": "ada", "body": "x"}
+    instants = {"sendAt": "2027-01-02T00:00:00", "expiresAt": "2027-01-01T00:00:00"}
+    assert fields_of({**document, **instants}) == {"sendAt", "expiresAt"}

@@ -147,11 +147,10 @@ def _check_choices(request: Request, problems: Problems) -> None:
 
 def _check_times(request: Request, problems: Problems) -> None:
     expires_at, send_at = request.expires_at, request.send_at
-    for name, instant in (("expiresAt", expires_at), ("sendAt", send_at)):
-        if instant is not None and instant.tzinfo is None:
-            problems.append((name, "needs a time zone, like 2030-01-31T10:30:00Z"))
-            return
-    if expires_at is not None and send_at is not None and expires_at <= send_at:
+    given = [(name, instant) for name, instant in (("expiresAt", expires_at), ("sendAt", send_at)) if instant]
+    without_zone = [name for name, instant in given if instant.tzinfo is None]
+    problems += [(name, "needs a time zone, like 2030-01-31T10:30:00Z") for name in without_zone]
+    if not without_zone and expires_at is not None and send_at is not None and expires_at <= send_at:
         problems.append(("expiresAt", "must be after sendAt"))
 
 

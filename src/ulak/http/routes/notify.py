@@ -163,6 +163,9 @@ def _inbox(ulak: Ulak) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=500)] = 50,
     ) -> InboxOut:
         start = None if before is None else ulak.store.ids.from_uuid(before)
+        if before is not None and start is None:
+            why = "must be an id of a notification, as nextBefore gives it"
+            raise Invalid(f"before {why}", fields=[("before", why)])
         found = await ulak.notify.inbox(recipient, unread_only=unread, before=start, limit=limit)
         items = [inbox_item_out(item, ulak.store.ids) for item in found]
         following = items[-1].id if len(items) == limit else None
