@@ -52,6 +52,14 @@ async def test_an_expired_offer_goes_to_the_next_candidate(ulak):
     assert await said(ulak, "h0") == ["Yakınında yeni bir talep var! Kabul etmek için 30 saniyen var."]
 
 
+async def test_a_clock_that_is_set_back_does_not_lengthen_what_is_left_of_a_deadline(ulak, clock):
+    await settle_in(ulak, 1)
+    task = (await ulak.dispatch.open(request())).task.id
+    clock.step(-3600)
+    view = await ulak.dispatch.task(task)
+    assert view.pending[0].deadline_at - view.now <= 600_000
+
+
 async def test_an_answer_stops_the_clock_of_its_offer(ulak):
     await settle_in(ulak, 2)
     task = (await ulak.dispatch.open(request())).task.id

@@ -65,7 +65,7 @@ class SqliteStore:
         self.ballast = Ballast(self.path, 0 if self._temporary else ballast_mb, min_free_mb)
         self._lock = FileLock(self.path.with_name(self.path.name + ".lock"))
         self._readers = Readers(
-            self.path, clock, lambda connection: SqliteTx(connection, clock.now(), self.ids, self.capacity)
+            self.path, clock, lambda connection: SqliteTx(connection, self.clock.now(), self.ids, self.capacity)
         )
         self._writer: Writer | None = None
         self._listener: CommitListener | None = None
