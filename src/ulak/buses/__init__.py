@@ -1,1 +1,1 @@
-"""Message buses: what the event log says goes out to topics, and requests come in from them."""
+"""Message buses: events go out to topics, and requests come in from topics."""

@@ -20,16 +20,16 @@ log = get_logger("ulak.bus")
 
 BATCH = 500
 POLL_SECONDS = 0.2
-PATIENCE_SECONDS = 0.5  # so long a take may last before the partitions of its topic pause
+PATIENCE_SECONDS = 0.5  # a take that lasts longer pauses the partitions of its topic
 COMMIT_TRIES = 3
-LOOK_MILLIS = 3000  # so soon a topic is found that was made after us; the library takes five minutes
-SESSION_MILLIS = 10_000  # a member that is silent for so long loses its partitions to the others
+LOOK_MILLIS = 3000  # how often to look for new topics; the library's default is five minutes
+SESSION_MILLIS = 10_000  # a member that is silent for longer loses its partitions to the others
 
 
 class KafkaConsumer:
-    """Reads topics as one member of a group. Messages that it has not committed come again, to it or to another.
+    """Reads topics as one member of a group. Messages whose offsets were not committed come again, to it or to another.
 
-    A topic whose batch is still being taken pauses, and no other waits for it.
+    While a topic's batch is being taken, that topic is paused; no other topic waits for it.
     """
 
     def __init__(self, config: Mapping[str, Any], takes: Mapping[str, Take]) -> None:
@@ -50,7 +50,7 @@ class KafkaConsumer:
         self._thread = threading.Thread(target=self._run, name="ulak-kafka-consumer", daemon=True)
 
     async def run(self) -> None:
-        """Until `stop`; raises what ended the thread otherwise."""
+        """Run until `stop`; if anything else ends the thread, raise its error."""
         self._thread.start()
         await asyncio.shield(self._ended)
 
@@ -63,7 +63,7 @@ class KafkaConsumer:
         failure: BaseException | None = None
         try:
             self._consume()
-        except BaseException as error:  # noqa: BLE001 - whatever ends the thread is told to who waits for it
+        except BaseException as error:  # noqa: BLE001 - whatever ends the thread is passed to the caller of `run`
             failure = error
         self._loop.call_soon_threadsafe(self._end, failure)
 
@@ -90,12 +90,12 @@ class KafkaConsumer:
             client.close()
 
     def _assigned(self, client: Consumer, partitions: list[Any]) -> None:
-        """Partitions that come while their topic's batch is being taken wait like its others."""
+        """Pause new partitions of a topic whose batch is being taken, like its other partitions."""
         client.assign(partitions)
         client.pause([one for one in partitions if one.topic in self._taking])
 
     def _begin(self, messages: Sequence[Message]) -> None:
-        """Hand each topic's batch over. A topic has one at a time: it is paused while the last one is being taken."""
+        """Hand over each topic's batch. A topic has one at a time: it is paused while the last one is being taken."""
         batches: defaultdict[str, list[Message]] = defaultdict(list)
         for one in messages:
             batches[one.topic() or ""].append(one)
@@ -104,7 +104,7 @@ class KafkaConsumer:
             self._taking[topic] = (asyncio.run_coroutine_threadsafe(taken, self._loop), batch)
 
     async def _hand_over(self, topic: str, batch: Sequence[BusRecord]) -> None:
-        """Until it is taken: a function that fails gets its batch again."""
+        """Repeat until the batch is taken: a function that fails gets the same batch again."""
         attempt = 0
         while True:
             try:
@@ -117,7 +117,7 @@ class KafkaConsumer:
                 return
 
     def _settle(self, client: Consumer) -> None:
-        """Commit what is taken and let its topic go on; whatever takes longer rests until then."""
+        """Commit the batches that are taken and resume their topics; pause the topics whose batch takes longer."""
         fresh = [future for topic, (future, _) in self._taking.items() if topic not in self.paused]
         wait(fresh, PATIENCE_SECONDS)
         for topic, (future, batch) in list(self._taking.items()):
@@ -136,7 +136,7 @@ class KafkaConsumer:
         return [one for one in client.assignment() if one.topic == topic]
 
     def _commit(self, client: Consumer, messages: Sequence[Message]) -> None:
-        """The next offsets. In a rebalance that is refused: the work comes again, and is recognised."""
+        """Commit the next offsets. Kafka refuses during a rebalance: the messages come again and are recognised."""
         from confluent_kafka import KafkaException, TopicPartition
 
         highest: dict[tuple[str, int], int] = {}
@@ -155,7 +155,7 @@ class KafkaConsumer:
 
 
 def _is_sound(message: Message) -> bool:
-    """A real message. Errors of the line mend themselves, and are only told; a fatal one ends the consumer."""
+    """Return whether this is a message. Errors that pass by themselves are logged; a fatal one is raised."""
     from confluent_kafka import KafkaError, KafkaException
 
     error = message.error()

@@ -1,4 +1,4 @@
-"""The way in: a batch of requests becomes durable in one go; what can't be read is kept, and never stops the rest."""
+"""The way in: a batch of requests becomes durable at once; unreadable messages are kept and never stop the others."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ log = get_logger("ulak.bus")
 AcceptBatch = Callable[..., Awaitable[Sequence[Any]]]
 """`accept_batch(bodies, origin=…)` returns a verdict for each: what was accepted, or the error.
 
-Where a message belongs to a trace, it gets the `headers` of each, too."""
+If any message belongs to a trace, it also gets the `headers` of each."""
 KeepUnreadable = Callable[[bytes, str, int, int], Awaitable[object]]
 
 
 class Intake:
-    """Takes batches. At the room's bound it waits, and the bus pauses; a repeat is recognised by the room."""
+    """Takes batches. At the room's bound it waits, and the bus pauses; the room recognises repeated requests."""
 
     def __init__(self, accept: AcceptBatch, keep_unreadable: KeepUnreadable, clock: Clock) -> None:
         self._accept = accept
@@ -53,7 +53,7 @@ class Intake:
                 await self._clock.wait(asyncio.Event(), self._backoff.delay_seconds(attempt))
 
     async def _accepted(self, left: Sequence[BusRecord]) -> list[BusRecord]:
-        """Accept them; returns those for which there was no capacity or no answer."""
+        """Accept records; return those that met a bound or got no answer."""
         if not left:
             return []
         verdicts = await self._accept([one.value for one in left], origin=left[0].topic, **_traces(left))
@@ -63,7 +63,7 @@ class Intake:
 
 
 def _traces(records: Sequence[BusRecord]) -> dict[str, Any]:
-    """Which traces they belong to, where one says so."""
+    """Return the traces that the records belong to, if any of them names one."""
     headers = [{name: value.decode("latin-1") for name, value in one.headers if name in HEADERS} for one in records]
     return {"headers": headers} if any(headers) else {}
 

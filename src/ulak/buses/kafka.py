@@ -36,17 +36,17 @@ class KafkaBus:
         return await self._producer.send(messages)
 
     async def resend(self, messages: Sequence[BusMessage]) -> list[Undelivered]:
-        """By a client of its own: a topic that is not there takes seconds to say so."""
+        """Produce with a client of its own, because a missing topic takes seconds to be reported."""
         return await self._resender.send(messages)
 
     async def consume(self, takes: Mapping[str, Take]) -> None:
-        """A consumer that an error ends is followed by another."""
+        """Consume until `close`; after an error, start another consumer."""
         while not self._closed.is_set():
             consumer = KafkaConsumer({**self._config, "group.id": self._group}, takes)
             self._consumers.add(consumer)
             try:
                 await consumer.run()
-            except Exception as error:  # noqa: BLE001 - whatever it was, topics that nobody reads would be worse
+            except Exception as error:  # noqa: BLE001 - whatever it was, a topic without a reader would be worse
                 log.warning("bus_consumer_ended", error=f"{type(error).__name__}: {error}", note="another one follows")
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._closed.wait(), AGAIN_SECONDS)
@@ -62,7 +62,7 @@ class KafkaBus:
 
 
 def client_config(section: Kafka) -> dict[str, Any]:
-    """Settings in librdkafka's own words."""
+    """Return the settings in librdkafka's words."""
     config: dict[str, Any] = {"bootstrap.servers": ",".join(section.servers), "client.id": "ulak"}
     encrypted = section.tls or bool(section.ca_file)
     if section.sasl:

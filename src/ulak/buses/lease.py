@@ -12,11 +12,11 @@ LEASE_MILLIS = 10_000
 
 
 def hold(tx: Tx, owner: int) -> bool:
-    """Take the lease or renew it; False while another process has it. A store of one process need not wait for it."""
+    """Take or renew the lease; return False while another process has it. On SQLite nobody else can have it."""
     now = tx.now if tx.multi_process else tx.now + LEASE_MILLIS
     return bool(tx.execute(sql.hold_lease, name=NAME, owner=owner, now=now, until_at=tx.now + LEASE_MILLIS))
 
 
 def drop(tx: Tx, owner: int) -> None:
-    """Let another process have it at once."""
+    """Give the lease up, so that another process can take it at once."""
     tx.execute(sql.drop_lease, name=NAME, owner=owner)

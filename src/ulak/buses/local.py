@@ -1,4 +1,4 @@
-"""The bus inside this process. The store is what keeps messages: they are events before they are handed over."""
+"""The bus inside this process. Messages are kept in the store: they are events before they are handed over."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LocalBus:
         return BusRecord(one.topic, 0, next(self._offsets[one.topic]), one.key, one.value, one.headers)
 
     async def _hand_over(self, take: Take, batch: Sequence[BusRecord]) -> str | None:
-        """Why it was not taken. A take that waits for a free place does not hold up the end of this process."""
+        """Return why a batch was not taken, or None. A take that waits for capacity does not delay `close`."""
         taking = asyncio.ensure_future(take(batch))
         closing = asyncio.ensure_future(self._closed.wait())
         try:

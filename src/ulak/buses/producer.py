@@ -12,15 +12,15 @@ from ulak.spine.bus import BusMessage, Undelivered
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer
 
-# Together less than the relay's lease: a process that has lost it must not have a page under way.
+# Together they are shorter than the relay's lease: a process that has lost the lease must not be sending a page.
 FLUSH_SECONDS = 6.0
 LOOK_SECONDS = 2.0
-_UNKNOWN_MILLIS = 3000  # so long a topic may be unknown: it may just have been made
+_UNKNOWN_MILLIS = 3000  # how long a topic may be unknown: it may just have been created
 _ROOM_SECONDS = 0.1
 
 
 class KafkaProducer:
-    """One page at a time. After one that was not taken as a whole the client is made anew."""
+    """Sends one page at a time. After a page that was not taken as a whole, it makes a new client."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = {
@@ -31,7 +31,8 @@ class KafkaProducer:
             "delivery.timeout.ms": round(FLUSH_SECONDS * 1000),
             "topic.metadata.propagation.max.ms": _UNKNOWN_MILLIS,
         }
-        self._client: Producer | None = _client(self._config)  # now: what the library refuses is told at the start
+        # Made now, so that settings that the library refuses fail the start.
+        self._client: Producer | None = _client(self._config)
         self._busy = asyncio.Lock()
 
     async def send(self, messages: Sequence[BusMessage]) -> list[Undelivered]:
@@ -39,7 +40,7 @@ class KafkaProducer:
             return await asyncio.to_thread(self._send, messages)
 
     async def close(self) -> None:
-        """Everything was flushed by whoever sent it."""
+        """Drop the client; every `send` has flushed its own messages."""
         self._client = None
 
     def _send(self, messages: Sequence[BusMessage]) -> list[Undelivered]:
@@ -54,20 +55,20 @@ class KafkaProducer:
             self._drop(client)  # `close` may have come meanwhile
 
     def _drop(self, client: Producer) -> None:
-        """Forget messages that were not taken: this process or another sends them again, so none may leave later."""
+        """Discard messages that were not taken: this process or another sends them again, so none may go out later."""
         client.purge()
         client.poll(0)
         self._client = None
 
 
 class _Page:
-    """The fate of each message of a page. A topic that has refused one gets no more of the page."""
+    """Tracks each message of a page. A topic that has refused one gets no more of the page."""
 
     def __init__(self, client: Producer, messages: Sequence[BusMessage]) -> None:
         self._client = client
         self._messages = messages
         self._open = set(range(len(messages)))
-        self.failed: dict[str, tuple[int, KafkaError | None]] = {}  # the first of a topic, and why: None is silence
+        self.failed: dict[str, tuple[int, KafkaError | None]] = {}  # a topic's first, and its error; None: no answer
 
     def hand_over(self) -> None:
         for index, one in enumerate(self._messages):
@@ -80,7 +81,7 @@ class _Page:
     def _produce(self, index: int, one: BusMessage) -> None:
         from confluent_kafka import KafkaException
 
-        def told(error: KafkaError | None, _: Any) -> None:
+        def delivered(error: KafkaError | None, _: Any) -> None:
             self._open.discard(index)
             if error is not None:
                 self._fail(index, error)
@@ -88,14 +89,14 @@ class _Page:
         while True:
             try:
                 self._client.produce(
-                    one.topic, value=one.value, key=one.key, headers=list(one.headers), on_delivery=told
+                    one.topic, value=one.value, key=one.key, headers=list(one.headers), on_delivery=delivered
                 )
                 self._client.poll(0)
                 return
-            except BufferError:  # its queue is full; what is on its way makes room
+            except BufferError:  # its queue is full until some messages are delivered
                 self._client.poll(_ROOM_SECONDS)
-            except KafkaException as error:  # told at once: it is too large, or the client is broken
-                told(error.args[0], None)
+            except KafkaException as error:  # known at once: it is too large, or the client is broken
+                delivered(error.args[0], None)
                 return
 
     def _fail(self, index: int, error: KafkaError | None) -> None:
@@ -104,7 +105,7 @@ class _Page:
             self.failed[topic] = index, error
 
     def refused(self) -> list[Undelivered]:
-        """Return the messages that their topics did not take; Unavailable when it is the cluster that failed."""
+        """Return the messages that their topics did not take; raise Unavailable if the whole cluster failed."""
         causes = {topic: self._cause(topic, error) for topic, (_, error) in self.failed.items()}
         return [
             Undelivered(one, causes[one.topic])
@@ -120,7 +121,7 @@ class _Page:
         raise Unavailable(f"Kafka did not take a message for {topic}: {'no answer' if error is None else error.str()}")
 
     def _answers(self) -> bool:
-        """Whether the cluster is there: then it is the topic that has no leader, or too few replicas."""
+        """Return whether the cluster answers: if so, the topic has no leader or too few replicas."""
         from confluent_kafka import KafkaException
 
         try:

@@ -1,4 +1,4 @@
-"""The way out: follows the event log from a durable cursor, produces, and moves the cursor when all is safe."""
+"""The way out: follows the event log from a durable cursor, produces, and moves the cursor once all is acknowledged."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ulak.spine.units.records import find_traces
 log = get_logger("ulak.bus")
 
 ELECTION_SECONDS = 1.0
-IDLE_SECONDS = 3.0  # so often a cursor that only passed others' events is kept, and the lease renewed
+IDLE_SECONDS = 3.0  # how often the cursor is saved and the lease renewed while no event is routed
 FOLLOWER = "bus"
 
 
 class BusRelay:
-    """One per store. At least once: a crash between the bus's yes and our commit sends that page again.
+    """Relays events; one process per store leads. After a crash before our commit, the last page is sent again.
 
-    Messages that their topic does not take are kept aside, and with them all that follow in the same topic.
+    Messages that their topic does not take are kept in the store, with all later messages for that topic.
     """
 
     def __init__(self, bus: MessageBus, store: Store, tail: Tail, router: EventRouter, *, traced: bool) -> None:
@@ -63,7 +63,7 @@ class BusRelay:
                     await self._relay(*found)
             except Error as error:
                 log.warning("bus_relay_waits", error=str(error))
-            except Exception:  # events wait in the log; a relay that ended would leave them there
+            except Exception:  # events wait in the log, so the relay must go on
                 log.exception("bus_relay_failed")
             await self._pause(ELECTION_SECONDS)
         if self.leads:
@@ -79,7 +79,7 @@ class BusRelay:
             await resending
 
     async def _follow(self, start: int, resending: asyncio.Task[None]) -> None:
-        """Until another process leads, or the resender has ended: without it, topics would wait for ever."""
+        """Follow until another process leads or the resender has ended: without it, topics would wait for ever."""
         self.position, self._kept_at = start, self._store.clock.monotonic()
         async with aclosing(self._tail.follow(await self._tail.begin(start))) as pages:
             async for page in pages:
@@ -89,7 +89,7 @@ class BusRelay:
                     return
 
     async def _pass_on(self, page: TailPage) -> bool:
-        """Whether this process goes on: the page is out and the cursor behind it, and the lease is still ours."""
+        """Send a page and move the cursor past it. Return whether this process still leads."""
         jobs = self._router.routed_jobs(page.events) if self._traced else ()
         traces = await self._store.read(find_traces, jobs) if jobs else {}
         messages = self._router.messages(page.events, traces)
@@ -107,7 +107,7 @@ class BusRelay:
         return self.leads
 
     async def _produce(self, messages: Sequence[BusMessage]) -> _Kept | None:
-        """Until the bus has them, or they can be kept. None when the lease is lost or this process stops first."""
+        """Retry until the bus has all or the rest can be kept. None if the lease is lost or this process stops."""
         attempt = 0
         while not self._stopping.is_set():
             try:
@@ -144,7 +144,7 @@ class BusRelay:
 
 
 class _Kept(NamedTuple):
-    """Messages that wait for their topics, and of the topics that are new among them why."""
+    """Messages that must wait for their topics, and the cause for each topic that is new among them."""
 
     messages: Sequence[BusMessage]
     troubles: Mapping[str, str]
@@ -154,7 +154,7 @@ _NOTHING = _Kept((), {})
 
 
 def _lead(tx: Tx, owner: int) -> tuple[int, dict[str, int]] | None:
-    """The cursor and what waits, if this process may relay; None while another one does."""
+    """Return the cursor and the number of waiting messages by topic; None while another process leads."""
     return (followers.register(tx, FOLLOWER), waiting.count(tx)) if lease.hold(tx, owner) else None
 
 

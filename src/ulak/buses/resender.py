@@ -1,4 +1,4 @@
-"""Sends what a topic did not take: its oldest message as a trial, and the others when that is taken."""
+"""Sends the messages that a topic did not take: the oldest as a trial, and the others once it is taken."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ R = TypeVar("R")
 
 log = get_logger("ulak.bus")
 
-MAX_WAITING = 100_000  # beyond it the relay stands still, and messages wait in the event log
+MAX_WAITING = 100_000  # beyond it the relay pauses, and messages wait in the event log
 MAX_TOPICS = 20  # of one round
 MAX_AT_ONCE = 256  # of one topic and round
 AGAIN_SECONDS = 1.0
-NAMED = 5  # so many topics are named in a list of reasons
-LONG_SECONDS = 3600.0  # nothing waits; a message that does so wakes it
+NAMED = 5  # how many topics a list of reasons names
+LONG_SECONDS = 3600.0  # while nothing waits; the first waiting message wakes it
 
 
 class Resender:
-    """Beside the relay, in the process that leads. A topic has messages here or none that the relay may send."""
+    """Works next to the relay, in the process that leads. The relay sends nothing to a topic that has messages here."""
 
     def __init__(self, bus: MessageBus, store: Store) -> None:
         self._bus = bus
@@ -45,10 +45,10 @@ class Resender:
         self._stopping = False
         self.sent = 0
 
-    # What the relay says and asks
+    # Called by the relay
 
     def begin(self, counts: Mapping[str, int]) -> None:
-        """This process leads from now on."""
+        """Start from the stored counts: this process leads from now on."""
         self._waiting = Counter(counts)
         self._stopping = False
         for state in (self._at_once, self._failures, self._due, self._causes):
@@ -62,14 +62,14 @@ class Resender:
         return self._waiting.total() >= MAX_WAITING
 
     def add(self, kept: Sequence[BusMessage], troubles: Mapping[str, str]) -> None:
-        """These are kept now, and this is why the topics that are new did not take them."""
+        """Note messages that are now in the store, and the cause for each topic that is new among them."""
         self._change(Counter(one.topic for one in kept))
         for topic, cause in troubles.items():
             self._put_off(topic, cause)
         self._news.set()
 
     def hasten(self, topic: str) -> None:
-        """Somebody has dropped messages of it: look at once."""
+        """Look at a topic at once, because somebody has dropped messages of it."""
         self._due.pop(topic, None)
         self._news.set()
 
@@ -78,7 +78,7 @@ class Resender:
         self._news.set()
 
     async def run(self) -> None:
-        """Until `stop`, or until another process leads."""
+        """Run until `stop`, or until another process leads."""
         while not self._stopping:
             self._news.clear()
             due = self._find_due()
@@ -90,7 +90,7 @@ class Resender:
     # Sending
 
     async def _send(self, topics: Sequence[str]) -> bool:
-        """One round; False when another process leads."""
+        """Do one round; return False when another process leads."""
         sizes = {topic: self._at_once.get(topic, 1) for topic in topics}
         counted = {topic: self._waiting[topic] for topic in topics}
         found = await self._write(_read, sizes)
@@ -111,7 +111,7 @@ class Resender:
         return True
 
     async def _write(self, unit: Callable[[Tx, int, A], R], given: A) -> R:
-        """Until the store has done it: what was sent must be dropped."""
+        """Retry until the store has done it: messages that were sent must be dropped."""
         while True:
             try:
                 return await self._store.write(unit, self._store.owner, given)
@@ -125,12 +125,12 @@ class Resender:
     def _correct(
         self, counted: Mapping[str, int], sizes: Mapping[str, int], found: Mapping[str, Sequence[Waiting]]
     ) -> None:
-        """Fewer than were counted before the look are there when somebody has dropped some, in whatever process."""
+        """Correct the counts: there are fewer messages than counted if somebody has dropped some in another process."""
         short = {topic: counted[topic] - len(rows) for topic, rows in found.items() if len(rows) < sizes[topic]}
         self._change(Counter({topic: -number for topic, number in short.items() if number > 0}))
 
     def _note(self, taken: Mapping[str, Sequence[Waiting]], troubles: Mapping[str, str]) -> None:
-        """A topic that took all goes on with twice as many; one that did not is tried again with a single one."""
+        """A topic that took all gets twice as many next; one that did not is tried again with a single message."""
         for topic, rows in taken.items():
             self.sent += len(rows)
             if topic not in troubles:
@@ -141,7 +141,7 @@ class Resender:
         self._change(Counter({topic: -len(rows) for topic, rows in taken.items()}))
 
     def _change(self, numbers: Counter[str]) -> None:
-        """Both sides change the counts when they have committed, so that one may be below 0 for a moment."""
+        """Change the counts. Relay and resender do so after their commits, so a count may be below 0 for a moment."""
         for topic, number in numbers.items():
             self._waiting[topic] += number
             if not self._waiting[topic]:
@@ -173,7 +173,7 @@ class Resender:
     # Looking
 
     def counts(self) -> list[tuple[str, int]]:
-        """By topic, those of which most wait first; a metric has a bounded number of labels."""
+        """Return the counts by topic, largest first; a metric has a bounded number of labels."""
         return self._waiting.most_common(MAX_TOPICS)
 
     def cause(self, topic: str) -> str | None:

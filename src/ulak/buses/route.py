@@ -1,4 +1,4 @@
-"""Which events become messages, and how they read: those that name their topic, and those that a route sends."""
+"""Makes messages of events: of those that name their topic, and of those that a route sends to one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CLOUDEVENTS = (("content-type", b"application/cloudevents+json; charset=UTF-8")
 
 
 def publish(tx: Tx, topic: str, value: Any, key: str | None = None) -> None:
-    """A message in the caller's own transaction: it goes out if that commits, and only then."""
+    """Publish in the caller's transaction: the message goes out if that commits, and only then."""
     if not _TOPIC.fullmatch(topic):
         raise Invalid(f"{topic!r:.100} can't be a topic; its name has 1 to 249 letters, digits, dots, dashes and _")
     data: dict[str, Any] = {"topic": topic, "key": key} | ({} if tx.trace is None else {"trace": tx.trace})
@@ -45,7 +45,7 @@ def publish(tx: Tx, topic: str, value: Any, key: str | None = None) -> None:
 
 
 def to_record(topic: str, value: Any, key: str | None) -> BusRecord:
-    """A message as a listener gets it, without a way in between."""
+    """Return a message as a listener gets it, for a bus that hands it straight over."""
     raw = value if isinstance(value, bytes) else _written(value)
     return BusRecord(topic, 0, 0, None if key is None else key.encode(), raw)
 
@@ -60,7 +60,7 @@ class EventRouter:
         )
 
     def messages(self, events: Iterable[EventRecord], traces: Mapping[int, str] = NO_TRACES) -> list[BusMessage]:
-        """`traces` has those of the jobs that events are about."""
+        """Return the messages that events become. `traces` has the traces of the jobs that the events are about."""
         found: list[BusMessage] = []
         for event in events:
             if event.name in READY_MADE:
@@ -71,7 +71,7 @@ class EventRouter:
         return found
 
     def routed_jobs(self, events: Iterable[EventRecord]) -> set[int]:
-        """The jobs that a routed event is about."""
+        """Return the jobs that routed events are about."""
         return {event.job for event in events if event.name not in READY_MADE and event.job and self._find(event.name)}
 
     def _routed(self, event: EventRecord, route: Route, trace: Headers) -> BusMessage:
@@ -109,7 +109,7 @@ def _written(value: Any) -> bytes:
 
 
 def _content(event: EventRecord) -> dict[str, Any]:
-    """As the API shows an event: ids as text, people and secrets hidden."""
+    """Return an event as the API shows it: ids as text, personal data and secrets masked."""
     data = [_shown(part) for part in event.data] if isinstance(event.data, list) else _shown(event.data)
     job = str(event.job) if event.job else None
     return {"at": _instant(event), "job": job, "kind": mask_text(event.kind), "data": data}

@@ -35,7 +35,7 @@ GAUGES = {
 
 
 class TopicWaiting(NamedTuple):
-    """A topic that does not take its messages, how many wait for it, and why if this process knows it."""
+    """A topic that does not take its messages, how many wait for it, and the cause if this process knows it."""
 
     topic: str
     number: int
@@ -56,7 +56,7 @@ class BusRunner:
     # Declaring
 
     def listen(self, topic: str, take: Take) -> None:
-        """Hand batches of a topic to `take`, one after the other; what it has returned from is not given again."""
+        """Hand batches of a topic to `take`, one after the other. A batch is not repeated once `take` has returned."""
         if self._tasks:
             raise Conflict("listen before this Ulak is opened; a group's members must agree on its topics")
         if topic in self._takes:
@@ -64,7 +64,7 @@ class BusRunner:
         self._takes[topic] = take
 
     def accept_from(self, topic: str, accept: AcceptBatch, keep_unreadable: KeepUnreadable) -> None:
-        """A room's requests come from this topic."""
+        """Take a room's requests from this topic."""
         intake = Intake(accept, keep_unreadable, self._host.clock)
         self.listen(topic, intake.take)
         self._intakes[topic] = intake
@@ -72,7 +72,7 @@ class BusRunner:
     # Sending
 
     async def publish(self, topic: str, value: Any, key: str | None = None) -> None:
-        """A message to a topic, durable when this returns. Text and bytes go as they are, anything else as JSON."""
+        """Send a message, durable when this returns. Text and bytes go as they are, anything else as JSON."""
         if self._relay is None and topic in self._intakes:
             await self._intakes[topic].take([to_record(topic, value, key)])
         else:
@@ -81,17 +81,17 @@ class BusRunner:
     # Messages that a topic does not take
 
     async def waiting(self) -> list[TopicWaiting]:
-        """How many wait by topic; why, where this process runs the relay."""
+        """Return how many messages wait for each topic, with the cause where this process runs the relay."""
         counts = await self._host.store.read(waiting.count)
         return [TopicWaiting(topic, number, self._cause(topic)) for topic, number in sorted(counts.items())]
 
     async def waiting_of(self, topic: str, *, after: str | None = None, limit: int = 50) -> list[Waiting]:
-        """The messages that wait for a topic, oldest first."""
+        """Return the messages that wait for a topic, oldest first."""
         start = waiting.FIRST if after is None else _place(after)
         return await self._host.store.read(waiting.read, topic, limit, start)
 
     async def drop(self, topic: str, identifier: str | None = None, *, who: str = "python") -> int:
-        """Give up a message that its topic will never take, or all that wait for it now; how many. Audited."""
+        """Drop a message that its topic will never take, or all that wait for it now; return how many. Audited."""
         store, first = self._host.store, waiting.FIRST
         last = await store.read(waiting.newest, topic)
         if identifier is not None:
@@ -111,7 +111,7 @@ class BusRunner:
     # Life
 
     async def start(self) -> None:
-        """Begin, where there is anything to do: Kafka, or somebody in this process who listens."""
+        """Start if there is anything to do: on Kafka always, on the local bus if this process listens to a topic."""
         section = self._host.settings.bus
         if section.kind == "local" and not set(self._takes) - set(self._intakes):
             return  # a room's own requests need no relay: `publish` hands them over
@@ -128,7 +128,7 @@ class BusRunner:
         self._tasks.append(task)
 
     async def stop(self) -> None:
-        """Take nothing more, and let the relay end its page. Events that are not out stay in the log."""
+        """Stop consuming, and let the relay finish its page. Events that have not gone out stay in the log."""
         if self._relay is not None:
             self._relay.stop()
         if self._bus is not None:
@@ -143,7 +143,7 @@ class BusRunner:
     # Looking
 
     def gauges(self) -> Iterator[GaugePoint]:
-        """How far behind the relay is, where this process runs it; and what has passed through this process."""
+        """Yield what this process has sent and taken, and what waits; nothing where no bus runs."""
         relay = self._relay
         if relay is None:
             return

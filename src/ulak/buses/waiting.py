@@ -1,4 +1,4 @@
-"""Messages whose topic did not take them: kept in the store, in their order, until it does."""
+"""Messages that their topic did not take: kept in the store, in order, until it takes them."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def keep(tx: Tx, page: int, messages: Sequence[BusMessage]) -> None:
 
 
 def count(tx: Tx) -> dict[str, int]:
-    """How many wait, by topic."""
+    """Return how many messages wait, by topic."""
     return {topic: int(number) for topic, number in tx.rows(sql.count_waiting)}
 
 
 def read(tx: Tx, topic: str, number: int, after: Place = FIRST) -> list[Waiting]:
-    """The oldest so many of a topic, or those after a place."""
+    """Return a topic's oldest messages, at most `number`, or those after a place."""
     rows = tx.rows(sql.read_waiting, topic=topic, page=after[0], place=after[1], n=number)
     return [Waiting(page, place, _decoder.decode(message)) for page, place, message in rows]
 
 
 def drop(tx: Tx, last: Waiting) -> None:
-    """The topic has taken this one and all before it."""
+    """Delete this message and all before it: the topic has taken them."""
     tx.execute(sql.delete_waiting, topic=last.message.topic, page=last.page, place=last.place)
 
 
@@ -60,7 +60,7 @@ def newest(tx: Tx, topic: str) -> Place | None:
 
 
 def dismiss(tx: Tx, topic: str, first: Place, last: Place, who: str) -> int:
-    """Give up messages that the topic will never take, audited; how many, at most `MAX_DISMISSED`."""
+    """Drop messages that the topic will never take; return how many, at most `MAX_DISMISSED`. Audited."""
     limits = {"page": first[0], "place": first[1], "last_page": last[0], "last_place": last[1]}
     number = tx.execute(sql.dismiss_waiting, topic=topic, n=MAX_DISMISSED, **limits)
     if number:
