@@ -39,7 +39,7 @@ async def drain(ulak: Ulak) -> None:
 
 def _what_goes_on(ulak: Ulak) -> str:
     worker = ulak.loops.worker
-    waiting = worker.ahead.held()
+    waiting = worker.held.attempts()
     leases = sorted((one.lease for one in worker.running if one not in waiting), key=lambda lease: lease.id)
     if not leases:
         return (
@@ -57,9 +57,9 @@ def _what_goes_on(ulak: Ulak) -> str:
 async def _busy(ulak: Ulak) -> bool:
     worker = ulak.loops.worker
     worker.claimer.note_all()
-    worker.ahead.start_due()
+    worker.held.start_due()
     counts = await ulak.jobs.counts()
-    held = Counter(one.lease.kind for one in worker.ahead.held())  # claimed, but not due yet
+    held = Counter(one.lease.kind for one in worker.held.attempts())  # claimed, but not due yet
     handled = [kind for kind in counts if _may_run(ulak, kind) and not worker.claimer.waits_for_rate(kind)]
     working = {kind: sum(counts[kind].get(name, 0) for name in _WORKING) for kind in handled}
     return len(worker.running) > held.total() or any(number > held[kind] for kind, number in working.items())

@@ -15,7 +15,7 @@ import msgspec
 from ulak.clock import to_datetime
 from ulak.errors import Permanent, Transient
 
-_SHORTEST_SECONDS = 0.001  # to HTTP clients, 0 means no limit
+_MIN_SECONDS = 0.001  # to HTTP clients, 0 means no limit
 
 
 class NotificationType(StrEnum):
@@ -118,7 +118,7 @@ class TimeLeft:
         self._ends_at = self._clock() + seconds
 
     def seconds(self) -> float:
-        return max(self._ends_at - self._clock(), _SHORTEST_SECONDS)
+        return max(self._ends_at - self._clock(), _MIN_SECONDS)
 
 
 def seconds_for(message: Message, usual: float, provider: str) -> float:

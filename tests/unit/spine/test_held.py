@@ -61,7 +61,7 @@ def track(clock) -> Track:
 async def test_what_is_due_starts_at_once(track: Track):
     ids = track.put(-5, 0)
     assert track.ids == ids
-    assert track.held.held() == []
+    assert track.held.attempts() == []
 
 
 async def test_the_rest_starts_at_its_millisecond_and_not_before(track: Track):
@@ -130,15 +130,15 @@ async def test_what_has_ended_meanwhile_is_not_counted(track: Track):
     one, other = track.running(10), track.running(10)
     track.held.put([one, other])
     one.outcome = DONE
-    assert track.held.held() == [other]
+    assert track.held.attempts() == [other]
 
 
 def places(held: int, *wants: Want, free: int = 10, threads: int = 10, expected: int = 0) -> dict[str, int]:
     """How many of each kind alone may be taken ahead, beside so many mails that are held or expected."""
     mail = limits_of("thread", "mail")
     demand = Demand(1, wants, free, {"async": free, "thread": threads})
-    spare = budget_of(demand, [mail] * held, [mail] * expected)
-    return {kind: min(spare.places[sort] for sort in sorts) for kind, sorts in spare.needs.items()}
+    budget = budget_of(demand, [mail] * held, [mail] * expected)
+    return {kind: min(budget.places[limit] for limit in limits) for kind, limits in budget.needs.items()}
 
 
 def test_half_of_the_capacity_of_the_worker_of_the_lane_and_of_the_kind_is_to_spare():
@@ -160,14 +160,14 @@ async def test_what_a_look_made_ready_is_expected_until_it_is_claimed_or_due(tra
     demand = Demand(1, (Want("mail", 10, ()),), 10, {"async": 10})
     ours, others = track.running(10), track.running(20)
     ours.handler = Handler("mail", lambda _: None, lane="thread")
-    spare = track.held.spare(demand)
-    track.held.expect(Look(None, [(one.lease.id, one.lease.due_at, "mail") for one in (ours, others)]), spare)
-    assert (spare.places["all"], track.held.spare(demand).places["all"]) == (5, 3)
+    budget = track.held.budget(demand)
+    track.held.expect(Look(None, [(one.lease.id, one.lease.due_at, "mail") for one in (ours, others)]), budget)
+    assert (budget.places["all"], track.held.budget(demand).places["all"]) == (5, 3)
     track.held.put([ours])
-    assert track.held.spare(replace(demand, free=9)).places["all"] == 3
+    assert track.held.budget(replace(demand, free=9)).places["all"] == 3
     track.clock.advance(0.02)
     await settle_down()
-    assert track.held.spare(demand).places["all"] == 5
+    assert track.held.budget(demand).places["all"] == 5
 
 
 def test_a_kind_with_a_rate_has_nothing_to_spare():

@@ -1,4 +1,4 @@
-"""The alarm: looks at the timers when the next one is near, and makes ready what is due or due soon."""
+"""The alarm: sleeps until the next timer is near, and makes ready the jobs that are due or due soon."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class Alarm:
 
     async def _promote_slice(self) -> int | None:
         async with self._looking:  # one at a time: the next one has to know what this one expects
-            spare = self._worker.spare()
-            if spare is None:
+            budget = self._worker.hold_budget()
+            if budget is None:
                 return await self._store.submit(PROMOTE_DUE, None)
-            look = await self._store.submit(LOOK_AHEAD, spare)
-            self._worker.ahead.expect(look, spare)
+            look = await self._store.submit(LOOK_AHEAD, budget)
+            self._worker.held.expect(look, budget)
             return look.again_at
 
     def _pause_seconds(self) -> float:

@@ -44,7 +44,7 @@ class Claimer:
         self._begin = begin
         self._hints = WorkHints(handlers)
         self._suspects = Suspects(store, handlers, clock, self._hints, running, self._claim_suspects)
-        self._claimer = ClaimVerbs()
+        self._verbs = ClaimVerbs()
         self._piggyback: asyncio.Future[Claimed | None] | None = None
         self._not_claiming = asyncio.Event()
         self._not_claiming.set()
@@ -52,7 +52,7 @@ class Claimer:
         self._wake = asyncio.Event()
         self.stopping = False
 
-    # What there may be to do
+    # Hints of work
 
     def note_ready(self, ready: set[tuple[str, int]]) -> None:
         """A commit made these (kind, priority) pairs ready."""
@@ -75,7 +75,7 @@ class Claimer:
         return self._hints.waits_for_rate(kind, self._clock.monotonic())
 
     def free(self) -> Demand | None:
-        """For whatever kind of work may come now; None without capacity."""
+        """Return the demand for whatever kind becomes ready next; None without capacity."""
         return None if self._busy() else self._running_jobs.demand_of_any(self._store.owner, self._hints.resting)
 
     # Claiming
@@ -117,12 +117,12 @@ class Claimer:
             return None
         self._hints.claim_sent()
         self._not_claiming.clear()
-        self._piggyback = piggyback = self._store.piggyback(self._claimer.piggyback, demand)
+        self._piggyback = piggyback = self._store.piggyback(self._verbs.piggyback, demand)
         piggyback.add_done_callback(self._begin_piggyback)
         return piggyback
 
     def _begin_piggyback(self, piggyback: asyncio.Future[Claimed | None]) -> None:
-        """Begin what the piggybacked claim has brought, at once and only once."""
+        """Begin the jobs that the piggybacked claim has brought, at once and only once."""
         if piggyback is not self._piggyback:
             return
         self._piggyback = None
@@ -150,12 +150,12 @@ class Claimer:
             return suspects > 0
         probe.reach("worker.before_claim")
         self._hints.claim_sent()
-        claimed = await self._take(self._claimer.verb, demand)
+        claimed = await self._take(self._verbs.verb, demand)
         self._note(claimed)
         return bool(claimed.leases) or claimed.expired > 0 or suspects > 0
 
     async def _take(self, verb: Verb[D, R], demand: D) -> R:
-        """A claim that a stop can wait for: what comes of it must be handed back."""
+        """Claim in a task that a stop can wait for: the jobs that it brings must be handed back."""
         self._not_claiming.clear()
         try:
             return await self._store.submit(verb, demand)
@@ -179,7 +179,7 @@ class Claimer:
         await self._clock.wait(self._not_claiming, seconds)
 
     async def stop(self, seconds: float) -> None:
-        """Take nothing more. A claim that is on its way is waited for: it would take what is handed back."""
+        """Claim nothing more, and wait for a claim that is under way: it would take the jobs that are handed back."""
         self.stopping = True
         self._wake.set()
         self._store.withdraw_piggyback()

@@ -19,7 +19,7 @@ from ulak.spine.validate import to_json
 
 THROTTLE_CAP_SECONDS = 3600.0
 MAX_PAUSE_SECONDS = 10 * 365 * 86_400.0
-SHORTEST_SNOOZE_SECONDS = 0.1  # it is not charged, so a handler that always snoozes would run without end or pause
+MIN_SNOOZE_SECONDS = 0.1  # it is not charged, so a handler that always snoozes would run without end or pause
 MAX_CAUSE = 2000
 _LOOKED_AT = 10_000  # of a message, which may have megabytes: masking all of it would hold up everybody
 _OUTCOMES = (Done, Retry, Snooze, Cancel, Dead)
@@ -143,7 +143,7 @@ def resume_at(outcome: Outcome, now: int) -> int:
     if isinstance(outcome, Retry):
         return now + _pause_millis(outcome.after_seconds or 0.0)
     if isinstance(outcome, Snooze):
-        return now + max(_pause_millis(outcome.seconds), round(SHORTEST_SNOOZE_SECONDS * 1000))
+        return now + max(_pause_millis(outcome.seconds), round(MIN_SNOOZE_SECONDS * 1000))
     return 0
 
 

@@ -22,12 +22,12 @@ def _was_deferred(lease: Lease) -> bool:
 
 
 class HeldJobs:
-    """Starts at once what is due; holds the rest, by due time. One task waits, while there is something to wait for."""
+    """Starts due attempts at once and holds the others until they are due. One task waits while any are held."""
 
     def __init__(self, clock: Clock, start: Callable[[list[Attempt]], None]) -> None:
         self._clock = clock
         self._start = start
-        self._held: list[tuple[int, int, int, Attempt]] = []  # a heap by due time; id and epoch tell equals apart
+        self._held: list[tuple[int, int, int, Attempt]] = []  # a heap by due time; id and epoch break ties
         self._expected: dict[int, tuple[int, Limits]] = {}  # made ready for this worker, by id, and not yet claimed
         self._changed = asyncio.Event()
         self._waiting: asyncio.Task[None] | None = None
@@ -63,7 +63,7 @@ class HeldJobs:
             self.start_due()
 
     def start_due(self) -> None:
-        """Start what is due by now. A timer of the event loop may go off a little early: then there is nothing yet."""
+        """Start the attempts that are due: none yet if the event loop's timer went off a little early."""
         now = self._clock.now()
         due = []
         while self._held and self._held[0][0] <= now:
@@ -71,21 +71,21 @@ class HeldJobs:
         if due:
             self._start(due)
 
-    def held(self) -> list[Attempt]:
+    def attempts(self) -> list[Attempt]:
         """Return the attempts that are held, without those that were cancelled meanwhile."""
         return [one for *_, one in self._held if one.outcome is None]
 
-    def expect(self, look: Look, spare: HoldBudget) -> None:
+    def expect(self, look: Look, budget: HoldBudget) -> None:
         """Set capacity aside for jobs that a look has made ready, until they are claimed: another must not use it."""
-        self._expected |= {identifier: (due_at, spare.needs[kind]) for identifier, due_at, kind in look.soon}
+        self._expected |= {identifier: (due_at, budget.needs[kind]) for identifier, due_at, kind in look.soon}
 
-    def spare(self, demand: Demand) -> HoldBudget:
-        """Places for jobs ahead of their time, of a worker with this much capacity."""
+    def budget(self, demand: Demand) -> HoldBudget:
+        """Return the places for early jobs that a worker with this demand has."""
         now = self._clock.now()
-        # What is due by now and has not come was claimed by somebody else, or is no longer ahead of its time.
-        self._expected = {one: (due_at, sorts) for one, (due_at, sorts) in self._expected.items() if due_at > now}
-        held = (limits_of(one.handler.lane, one.lease.kind) for one in self.held())
-        return budget_of(demand, held, (sorts for _, sorts in self._expected.values()))
+        # A job that is due by now and has not come was claimed by another worker, or is no longer early.
+        self._expected = {one: (due_at, limits) for one, (due_at, limits) in self._expected.items() if due_at > now}
+        held = (limits_of(one.handler.lane, one.lease.kind) for one in self.attempts())
+        return budget_of(demand, held, (limits for _, limits in self._expected.values()))
 
     def take_back(self) -> list[Attempt]:
         """Return the attempts that have not been started, and forget them."""

@@ -1,4 +1,4 @@
-"""Suspects: jobs that were running when a process died. They run a few at a time; who died twice runs alone."""
+"""Suspects: jobs that were running when a process died. They run a few at a time; after two deaths a job runs alone."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ ALONE_RETRY_SECONDS = 60.0  # after waiting in vain for quiet, so that the other
 
 
 class Suspects:
-    """Decides when suspects are claimed; `claim` takes and begins them, and answers how many there were."""
+    """Decides when suspects are claimed; `claim` takes and begins them, and returns how many there were."""
 
     def __init__(
         self,
         store: Store,
         handlers: Handlers,
         clock: Clock,
-        note_ready: WorkHints,
+        hints: WorkHints,
         running: RunningJobs,
         claim: Callable[[SuspectDemand], Awaitable[int]],
     ) -> None:
         self._store = store
         self._handlers = handlers
         self._clock = clock
-        self._hints = note_ready
+        self._hints = hints
         self._running_jobs = running
         self._claim = claim
         self._alone_at: float | None = None  # when to try again to run one alone; None when none waits

@@ -50,7 +50,7 @@ class StopReport:
     cancelled: int
     left: tuple[int, ...]
     seconds: float
-    stuck: bool = False  # the store did not answer in time: what was under way there has an unknown outcome
+    stuck: bool = False  # the store did not answer in time: the outcome of its last work is unknown
 
 
 class Worker:
@@ -78,17 +78,17 @@ class Worker:
         )
         traced = telemetry.tracer.enabled
         self._runners: Runners[Attempt] = Runners(self._attempts.run_traced if traced else self._attempts.run)
-        self.ahead = HeldJobs(clock, self._runners.put)
+        self.held = HeldJobs(clock, self._runners.put)
         self._settler = Settler(store, clock, telemetry, breakers, self._attempts.spoiled)
         self.claimer = Claimer(store, handlers, clock, self._running_jobs, self._settler, self._begin)
         self._ended: list[Attempt] = []  # in this turn of the event loop
         self._finished = 0
         self._released = 0
 
-    def spare(self) -> HoldBudget | None:
+    def hold_budget(self) -> HoldBudget | None:
         """Places for jobs that are not due yet."""
         demand = self.claimer.free()
-        return None if demand is None else self.ahead.spare(demand)
+        return None if demand is None else self.held.budget(demand)
 
     # From the claim to the end
 
@@ -100,7 +100,7 @@ class Worker:
         if self.claimer.stopping:
             self._hand_back(begun)
         else:
-            self.ahead.put(begun)
+            self.held.put(begun)
 
     def _end(self, running: Attempt, outcome: Outcome) -> None:
         if running.outcome is not None:
@@ -158,14 +158,14 @@ class Worker:
     # Stopping
 
     async def stop(self, grace_seconds: float, cancel_seconds: float) -> StopReport:
-        """Stop claiming, return what has not started, wait, cancel, wait again. Never longer than that.
+        """Stop claiming, hand back jobs that have not started, wait, cancel, wait again; all within the limits.
 
         The limits hold in real time too: nobody moves a manual clock any more while its test waits here.
         """
         began = self._clock.monotonic()
         self._close_books()
         probe.reach("stop.before_release")
-        waiting = self._runners.take_back() + self.ahead.take_back()
+        waiting = self._runners.take_back() + self.held.take_back()
         await _within(grace_seconds, self.claimer.stop(grace_seconds))
         self._hand_back(waiting)
         cancelled = 0

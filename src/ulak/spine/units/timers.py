@@ -18,13 +18,13 @@ sql = Queries("ulak.spine")
 # A slice keeps a storm of due timers from holding up everybody else's commit.
 SLICE = 200
 
-# Jobs are made ready so long before they are due, and the worker that claims them holds them until then: the start of a
+# Jobs are made ready this long before they are due, and their worker holds them until then: the start of a
 # timer waits for no commit. The next look is when the next one is as near as a slow commit takes; what lies between the
 # two is how often there is one.
 AHEAD_MILLIS = 50
 SLACK_MILLIS = 40
 
-# Until the next look, when what is due is held by another process: that one makes it ready, or lets go of it.
+# Until the next look if due jobs are locked by another process: it makes them ready, or lets them go.
 HELD_MILLIS = 50
 
 
@@ -33,14 +33,14 @@ Limits = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class HoldBudget:
-    """Places for jobs ahead of their time: how many there are of each sort, and which sorts a kind needs one of."""
+    """Places for jobs ahead of their time: how many each limit leaves, and which limits a kind is under."""
 
     places: dict[str, int]
     needs: dict[str, Limits]
 
 
 class Look(NamedTuple):
-    """When to look again, and what was made ready ahead of its time: (id, due_at, kind)."""
+    """When to look again, and the jobs made ready early: (id, due_at, kind)."""
 
     again_at: int | None
     soon: list[tuple[int, int, str]]
@@ -51,7 +51,7 @@ def limits_of(lane: str, kind: str) -> Limits:
 
 
 def budget_of(demand: Demand, held: Iterable[Limits], expected: Iterable[Limits] = ()) -> HoldBudget:
-    """Half of a worker's capacity, counting what it holds or is about to hold: due work finds the other half."""
+    """Return half of a worker's capacity, less the jobs that it holds or soon will; the rest is for due work."""
     frees = {"all": demand.free} | {f"lane {lane}": free for lane, free in demand.lanes.items()}
     needs: dict[str, Limits] = {}
     for want in demand.wants:
@@ -59,12 +59,12 @@ def budget_of(demand: Demand, held: Iterable[Limits], expected: Iterable[Limits]
             frees[f"kind {want.kind}"] = want.free
             needs[want.kind] = limits_of(want.lane, want.kind)
     here, coming = Counter(chain.from_iterable(held)), Counter(chain.from_iterable(expected))
-    places = {sort: (free + here[sort]) // 2 - here[sort] - coming[sort] for sort, free in frees.items()}
+    places = {limit: (free + here[limit]) // 2 - here[limit] - coming[limit] for limit, free in frees.items()}
     return HoldBudget(places, needs)
 
 
 def promote_due(tx: Tx) -> int | None:
-    """Make a slice of due jobs ready; answers when to look again, which may be in the past when more are due."""
+    """Make a slice of due jobs ready; return when to look again, which may be in the past when more are due."""
     floor = tx.due_floor()
     due = _find_due(tx, tx.now, floor)
     _make_ready(tx, due)
@@ -72,12 +72,12 @@ def promote_due(tx: Tx) -> int | None:
     return tx.now + HELD_MILLIS if _is_held(tx, again_at, due) else again_at
 
 
-def look_ahead(tx: Tx, spare: HoldBudget) -> Look:
-    """Make a slice of due jobs ready, and where there are places to spare also what is due soon."""
+def look_ahead(tx: Tx, budget: HoldBudget) -> Look:
+    """Make a slice of due jobs ready and, as far as the budget goes, jobs that are due soon."""
     until, floor = tx.now + AHEAD_MILLIS, tx.due_floor()
     found = _find_due(tx, until, floor)
     due = [one for one in found if one.due_at <= tx.now]
-    soon = _due_soon(found[len(due) :], spare)
+    soon = _due_soon(found[len(due) :], budget)
     _make_ready(tx, due + soon)
     again_at = _next_due(tx, floor)
     if _is_held(tx, again_at, due):
@@ -106,14 +106,14 @@ def _is_held(tx: Tx, next_due_at: int | None, due: list[Due]) -> bool:
     return not due and next_due_at is not None and next_due_at <= tx.now
 
 
-def _due_soon(found: list[Due], spare: HoldBudget) -> list[Due]:
+def _due_soon(found: list[Due], budget: HoldBudget) -> list[Due]:
     """A job with a key would keep its slot from one that is due already, and a suspect runs apart: these wait."""
-    left = dict(spare.places)
+    left = dict(budget.places)
     soon = []
     for one in found:
-        needs = spare.needs.get(one.kind) if one.key is None and not one.crashes else None
-        if needs is not None and min(left[sort] for sort in needs) > 0:
-            left.update({sort: left[sort] - 1 for sort in needs})
+        needs = budget.needs.get(one.kind) if one.key is None and not one.crashes else None
+        if needs is not None and min(left[limit] for limit in needs) > 0:
+            left.update({limit: left[limit] - 1 for limit in needs})
             soon.append(one)
     return soon
 
@@ -133,5 +133,5 @@ def _make_ready(tx: Tx, due: list[Due]) -> None:
 
 PROMOTE_DUE: Verb[None, int | None] = Verb(WriterQueue.TIMERS, lambda tx, items: [promote_due(tx)] * len(items))
 LOOK_AHEAD: Verb[HoldBudget, Look] = Verb(
-    WriterQueue.TIMERS, lambda tx, items: [look_ahead(tx, spare) for spare in items]
+    WriterQueue.TIMERS, lambda tx, items: [look_ahead(tx, budget) for budget in items]
 )
