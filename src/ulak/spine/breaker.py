@@ -23,7 +23,7 @@ BreakerState = Literal["closed", "open", "half-open"]
 # Of more destinations than these, the one that was not used for longest is forgotten; an open one only if all are.
 REMEMBERED = 10_000
 
-# A trial may take so long before the next one is let through, and others ask so often whether it is over.
+# How long a trial may take before the next one is let through, and how often others ask whether it is over.
 TRIAL_MILLIS = 30_000
 TRIAL_PAUSE_MILLIS = 1000
 
@@ -34,7 +34,7 @@ PAGE = 500  # of jobs that one transaction makes due: all at once, a hundred tho
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """Open after so many failures in a row; try one job after `open_seconds`, doubling up to the cap while it fails."""
+    """Open after `failures` in a row; try one job after `open_seconds`, doubled up to the cap while it fails."""
 
     failures: int = 10
     open_seconds: float = 5.0
@@ -61,7 +61,7 @@ class Breaker:
         return None if self.state == "closed" else to_datetime(self.until_millis)
 
     def left_millis(self, now: int) -> int:
-        """Within this time all come back whom it has put off; the store may have put them off a little later."""
+        """Return the time within which all jobs that it has put off come back; the store may have added a little."""
         return max(self.until_millis - now, 0) + 1000
 
     def pause_seconds(self, now: int) -> float:

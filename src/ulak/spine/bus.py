@@ -51,6 +51,6 @@ class MessageBus(Protocol):
         """The same for messages that were not taken; `produce` does not wait for it."""
 
     async def consume(self, takes: Mapping[str, Take]) -> None:
-        """Hand each topic's batches over, one after the other, until `close`; what fails is handed over again."""
+        """Hand over each topic's batches one by one until `close`; a batch that fails is handed over again."""
 
     async def close(self) -> None: ...

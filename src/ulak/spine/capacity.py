@@ -15,12 +15,12 @@ def live_pool(kind: str) -> str:
 
 
 def line_of(key: str) -> str:
-    """The line of those who wait until fewer jobs of a key are parked."""
+    """Return the name of the line in which callers wait until fewer jobs of a key are parked."""
     return f"\tkey\t{key}"
 
 
 class Capacity:
-    """How many more jobs may be accepted, by pool, and how many are parked by key. Only commits change it.
+    """Knows how many more jobs may be accepted, by pool, and how many are parked, by key. Only commits change it.
 
     Every kind has two pools: `active` bounds what is ready or runs, `live` what is parked as well. A key is remembered
     while jobs of it are parked, so there are at most as many as parked jobs: 127 MB for a million of them.
@@ -42,20 +42,20 @@ class Capacity:
         return self.available.setdefault(pool, self.bound(pool)) if found is None else found
 
     def load(self, kinds: Iterable[tuple[str, int, int]], keys: Iterable[tuple[str, int]]) -> None:
-        """Start from what the store holds: (kind, live jobs, active jobs) and (key, parked jobs)."""
+        """Start from the store's counts: (kind, live jobs, active jobs) and (key, parked jobs)."""
         for kind, live, active in kinds:
             self.available[kind] = self.free(kind) - active
             self.available[live_pool(kind)] = self.free(live_pool(kind)) - live
         self.parked = dict(keys)
 
     def apply(self, change: Counter[str]) -> list[str]:
-        """Apply a commit's changes; answers the pools that have gained capacity."""
+        """Apply a commit's changes; return the pools that have gained capacity."""
         for pool, number in change.items():
             self.available[pool] = self.free(pool) + number
         return [pool for pool, number in change.items() if number > 0]
 
     def move(self, change: Counter[str]) -> None:
-        """Apply a commit's changes of what is parked."""
+        """Apply a commit's changes to the numbers of parked jobs."""
         for key, number in change.items():
             left = self.parked.get(key, 0) + number
             if left > 0:

@@ -49,7 +49,7 @@ class Reset(NamedTuple):
 
     @property
     def resume(self) -> int:
-        """The nearest cursor that fits: what is left of the log is read, or what is to come."""
+        """Return the nearest cursor that fits, to read the rest of the log or what is to come."""
         return self.newest if self.reason == "ahead" else self.oldest - 1
 
 
@@ -96,7 +96,7 @@ def of_blocks(blocks: Iterable[Any], after: int, limit: int) -> list[EventRecord
 
 
 def last_seq(tx: Tx) -> int:
-    """The newest event's sequence number: where a reader starts who wants only what is to come."""
+    """Return the newest event's sequence number: the start for a reader that wants only new events."""
     row = tx.row(sql.last_block)
     return 0 if row is None else int(row[0] + row[1] - 1)
 

@@ -140,7 +140,7 @@ class Handlers:
         return usual if handler is None or handler.capacity is None else handler.capacity
 
     def crowding(self, concurrency: int) -> str | None:
-        """Why kinds may have to wait for one another, where a process runs so many jobs at once."""
+        """Return a warning if kinds may have to wait for one another in a process that runs this many jobs."""
         wanted = sum(handler.concurrency for handler in self)
         if wanted <= concurrency:
             return None

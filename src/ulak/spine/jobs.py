@@ -135,7 +135,7 @@ class Jobs:
         return await self._store.read(dead_letters.find_ids, wanted, after, limit)
 
     async def redrive(self, identifiers: Ids, *, who: str = "python") -> Ids:
-        """Put dead letters back to work; answers those that went."""
+        """Put dead letters back to work; return those that went."""
         _check_ids(identifiers)
         return await self._store.write(dead_letters.redrive_by, who, identifiers)
 

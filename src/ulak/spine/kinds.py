@@ -13,7 +13,7 @@ from ulak.spine.units.controls import UNCHANGED, Control, Unchanged, control, lo
 
 @dataclass(frozen=True, slots=True)
 class KindState:
-    """A kind that has a handler here, has jobs, or is steered. `concurrency` is what holds in this process now."""
+    """A kind that has a handler here, has jobs, or is steered. `concurrency` is the value in force in this process."""
 
     kind: str
     handled: bool
@@ -25,7 +25,7 @@ class KindState:
 
 
 class Kinds:
-    """`ulak.kinds`: which there are, and what each may do."""
+    """`ulak.kinds`: lists the job kinds, pauses and resumes them, and sets their concurrency."""
 
     def __init__(self, store: Store, handlers: Handlers, loops: Loops) -> None:
         self._store = store
@@ -60,7 +60,7 @@ class Kinds:
         concurrency: int | Unchanged | None = UNCHANGED,
         who: str = "python",
     ) -> KindState:
-        """Change what is given: here it holds on return, in all other processes of the store within two seconds."""
+        """Change the given values. They hold here on return, and in the store's other processes within two seconds."""
         await self._store.write(control, who, kind, paused=paused, concurrency=concurrency)
         await self._loops.controls_hold()
         return next(state for state in await self.list() if state.kind == kind)

@@ -59,7 +59,7 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Stop for good, on purpose."""
+    """Cancelled on purpose: it does not run again."""
 
     reason: str = ""
 

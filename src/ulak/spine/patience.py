@@ -1,4 +1,4 @@
-"""How long a caller waits at a bound who is not Python code: a request says so in a header, and never without limit."""
+"""How long an HTTP request waits at a bound: as long as its header says, and never without limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextvars import ContextVar
 # Nobody's connection is held longer than this.
 MAX_WAIT_SECONDS = 30.0
 
-# Set for each request: answers the seconds that it asks for itself, or None. Asked only at a bound.
+# Set for each request: returns the seconds that its header asks for, or None. Called only at a bound.
 asked_wait: ContextVar[Callable[[], float | None] | None] = ContextVar("asked_wait", default=None)
 
 
@@ -18,7 +18,7 @@ def is_request() -> bool:
 
 
 def bounded_wait(by_policy: float | None) -> float | None:
-    """Return how long a caller waits where its kind's policy says so long; None is without limit."""
+    """Return how long a caller waits whose kind's policy says `seconds`; None is without limit."""
     asked = asked_wait.get()
     if asked is None:
         return by_policy

@@ -1,6 +1,6 @@
 """The form of a kind's payload: a dataclass, a msgspec Struct, a pydantic model, or any other type msgspec can decode.
 
-A payload is checked by reading it as a handler would, so what was accepted can be read.
+A payload is checked by decoding it as for a handler, so every accepted payload can be read.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _complaint(said: str) -> tuple[str, str]:
 
 
 def _is_pydantic(wanted: Any) -> bool:
-    """A pydantic model, without importing pydantic for those who don't use it."""
+    """A pydantic model, without importing pydantic for programs that don't use it."""
     return isinstance(wanted, type) and hasattr(wanted, "model_validate_json")
 
 

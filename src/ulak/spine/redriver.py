@@ -52,7 +52,7 @@ class Redriver(Generic[Wanted]):
         return stopped
 
     def cancel(self) -> None:
-        """At the end of this process; the store tells the others that it is gone."""
+        """Cancel the redrive at the end of this process; other processes see in the store that it has ended."""
         if self._task is not None:
             self._task.cancel()
 

@@ -1,6 +1,6 @@
 """A room is a value: what `<room>/room.py` returns, and the `Host` that it is made from.
 
-The app opens and closes rooms, the doors find their routes and commands by name; nobody else has to know a room.
+The app opens and closes rooms, and the doors find their routes and commands by name; nothing else knows a room.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def check_signature(kind: str, call: Callable[..., Any], wanted: Any) -> None:
         raise Invalid(f"the handler of {kind} is {call!r:.80}; give a function that takes the job")
     try:
         signature = inspect.signature(call)
-    except (TypeError, ValueError):  # written in C: it does not tell
+    except (TypeError, ValueError):  # written in C: it has no signature
         return
     name = getattr(call, "__name__", "handler")
     try:

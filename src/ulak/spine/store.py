@@ -23,7 +23,7 @@ R = TypeVar("R")
 P = ParamSpec("P")
 S = TypeVar("S")
 
-# A word, the jobs of which it is said, and what they have in common: their kind and what else there is to say.
+# An event's word, the jobs that it is about, their common kind, and common data.
 Event = tuple[str, list[int], str, Any]
 
 
@@ -31,12 +31,12 @@ _level = itemgetter(*map(Row._fields.index, ("kind", "prio")))  # called for eve
 
 # A commit that takes longer than this is a store that does not answer.
 STALL_SECONDS = 2.0
-# So long a store that answers may take at the end for the last results, and again to close, whatever the stop's limit.
+# How long a store that answers may take for the last results, and again to close, whatever the stop's limit.
 LAST_SECONDS = 5.0
 
 
 class WriterQueue(IntEnum):
-    """The writer's lines, in the order in which a commit serves them: what is accepted may be claimed at once."""
+    """The writer's queues, in the order in which a commit serves them: a job may be accepted and claimed in one."""
 
     SETTLE = 0
     TIMERS = 1
@@ -121,11 +121,11 @@ class Tx(ABC):
 
     @abstractmethod
     def execute(self, query: Query, **parameters: Any) -> int:
-        """Run a statement; answers how many rows it touched."""
+        """Run a statement; return how many rows it touched."""
 
     @abstractmethod
     def insert_rows(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """Run a multi-row statement over all rows at once and fetch what it returns."""
+        """Run a multi-row statement over all rows at once and fetch its results."""
 
     @abstractmethod
     def insert(self, rows: Sequence[Row]) -> None:
@@ -133,7 +133,7 @@ class Tx(ABC):
 
     @abstractmethod
     def update_rows(self, query: Query, rows: Sequence[tuple[Any, ...]]) -> int:
-        """Run an update for each row; answers how many rows it changed."""
+        """Run an update for each row; return how many rows it changed."""
 
     @abstractmethod
     def rows_as(self, query: Query, shape: type[S], /, **parameters: Any) -> list[S]:
@@ -141,7 +141,7 @@ class Tx(ABC):
 
     @abstractmethod
     def claim(self, owner: int, kind: str, prio: int, limit: int) -> list[Lease]:
-        """Lease up to so many ready jobs of a level to an owner, by turn."""
+        """Lease up to `limit` ready jobs of a level to an owner, by turn."""
 
     @abstractmethod
     def ready_levels(self, levels: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
@@ -149,9 +149,9 @@ class Tx(ABC):
 
     @abstractmethod
     def finish(self, ended: Sequence[Settlement]) -> set[tuple[int, int]]:
-        """End what this store can end without a look at each; answers the (id, epoch) pairs that have left.
+        """End the jobs that this store can end without a look at each; return the (id, epoch) pairs that have left.
 
-        The rest (and what is not ours any more) is left to the caller, which looks.
+        The caller looks at the rest, which includes jobs that are not ours any more.
         """
 
     def due_floor(self) -> int:
@@ -172,7 +172,7 @@ class Tx(ABC):
         return False
 
     def rows_if_shared(self, query: Query, **parameters: Any) -> list[tuple[Any, ...]]:
-        """Run a statement that matters only where other processes write: it locks, or sees what only they do."""
+        """Run a statement that matters only where other processes write: it locks rows, or finds their changes."""
         return self.rows(query, **parameters) if self.multi_process else []
 
     def note_ready(self, rows: Sequence[Row]) -> None:
@@ -207,9 +207,9 @@ class Tx(ABC):
     # Capacity. A job is active (ready, leased, suspect) or parked (deferred, behind): only its state decides.
 
     def admit(self, kind: str, active: int, parked: int = 0) -> str | None:
-        """Take capacity for new jobs of a kind; answers the pool that has too little, and then takes nothing."""
+        """Take capacity for new jobs of a kind; return the pool that has too little, and then takes nothing."""
         needs = ((kind, active), (live_pool(kind), active + parked))
-        # Both are asked, also if the first has too little: where capacity is leased, what is useless is given back.
+        # Both are asked, even if the first has too little: leased capacity that can't be used is given back.
         lacking = [pool for pool, number in needs if number and not self.has_free(pool, number)]
         if lacking:
             return lacking[0]
@@ -217,12 +217,12 @@ class Tx(ABC):
         return None
 
     def owe(self, kind: str, active: int, parked: int = 0) -> None:
-        """Take capacity for what may not be refused; it may be less than nothing afterwards."""
+        """Take capacity for work that may not be refused; it may be negative afterwards."""
         self.after_commit.free[kind] -= active
         self.after_commit.free[live_pool(kind)] -= active + parked
 
     def leave(self, kind: str, number: int) -> None:
-        """So many active jobs have left; one that is parked is unparked first."""
+        """Give back the capacity of active jobs that have left; a parked job is unparked first."""
         self.after_commit.free[kind] += number
         self.after_commit.free[live_pool(kind)] += number
 
@@ -252,7 +252,7 @@ class Tx(ABC):
 
 
 class CommitListener(Protocol):
-    """A listener that hears, on the event loop, what a commit has changed."""
+    """A listener that is called on the event loop with the changes of a commit."""
 
     def committed(self, buffers: AfterCommit, freed: list[str]) -> None: ...
 
@@ -274,28 +274,28 @@ class Store(Protocol):
     async def open(self, listener: CommitListener) -> None: ...
 
     async def close(self, seconds: float = LAST_SECONDS) -> bool:
-        """Serve what waits and end, within the time; False when something is stuck in the database and stays behind.
+        """Serve what waits and end, within the time; return False if something is stuck in the database.
 
-        Whoever has no answer by then gets Unavailable, with the outcome "unknown" if it was under way.
+        A caller without an answer by then gets Unavailable; if its unit was under way, the outcome is "unknown".
         """
 
     def stalled_seconds(self) -> float:
-        """For how long a commit has been under way without an answer; 0 when none is."""
+        """Return how long a commit has been under way without an answer; 0 if none is."""
 
     def submit(self, verb: Verb[T, R], item: T) -> Awaitable[R]:
-        """Queue an item for its verb's line; what it answers is to be awaited and comes after the commit."""
+        """Queue an item for its verb's line; await the result, which comes after the commit."""
 
     def piggyback(self, verb: Verb[T, R], item: T) -> asyncio.Future[R | None]:
         """Queue an item that triggers no commit itself. It joins the writer's next commit that makes jobs ready."""
 
     def withdraw_piggyback(self) -> None:
-        """Take back claims that wait for a commit: they are answered with None. One under way gets its answer."""
+        """Withdraw claims that wait for a commit: they get None. One under way gets its result."""
 
     async def write(self, unit: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a plain function in a transaction of Ulak's own: atomic, database only, re-runnable."""
 
     async def read(self, work: Callable[Concatenate[Tx, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run a function that only reads, beside the writers and with a deadline."""
+        """Run a function that only reads, on a connection apart from the writers and with a deadline."""
 
     async def enqueue_in(self, connection: Any, rows: Sequence[Row]) -> list[int]:
         """Enqueue in a transaction that the caller has open on the same database."""

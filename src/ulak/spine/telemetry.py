@@ -48,7 +48,7 @@ Histograms = defaultdict[tuple[str, ...], Histogram]
 
 
 class Times:
-    """One kind's histograms, looked up once and kept by who observes often."""
+    """One kind's histograms, looked up once by code that observes often."""
 
     __slots__ = ("lateness", "run", "wait")
 

@@ -1,4 +1,4 @@
-"""Traces: how a job's place in one is written (W3C Trace Context), and the seam to whatever draws its spans."""
+"""Traces: a job's place in one (W3C Trace Context), and the seam to the library that records its spans."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def with_trace(unit: Callable[Concatenate[Tx, P], R], trace: str | None) -> Call
 
 
 class AttemptSpan:
-    """The span of one attempt; `trace` is what its handler passes on."""
+    """The span of one attempt; `trace` is passed on by its handler."""
 
     trace: str | None = None
 

@@ -1,4 +1,4 @@
-"""From what a caller says to a row: checks and bounds on new jobs, before they reach the store."""
+"""Turns a caller's arguments into a row: checks and bounds on new jobs, before they reach the store."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def to_row(job: NewJob, identifier: int, now: int) -> Row:
             job.continuation,
             _HOLDS[job.on_uncertain],
             to_json(job.payload, job.kind),
-            None,  # its trace, which whoever accepts it knows
+            None,  # its trace, which the code that accepts it knows
         )
     )
 

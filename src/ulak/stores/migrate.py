@@ -79,7 +79,7 @@ def _named(pattern: re.Pattern[str], lines: Lines, dialect: str) -> list[str]:
 
 
 def judge(versions: Versions, lines: Lines, dialect: str) -> None:
-    """Refuse a schema that this release can't work with, and say what mends it."""
+    """Refuse a schema that this release can't work with; the error says how to mend it."""
     judge_unknown(versions, lines, dialect)
     for line in lines:
         present, newest = versions.get(line.name, 0), latest(line, dialect)

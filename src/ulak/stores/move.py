@@ -38,7 +38,7 @@ _WHERE = {"meta": " WHERE name NOT IN ('token', 'move')"}
 _PAGE = 1000
 _PATIENCE = "SET LOCAL lock_timeout = '10s'"
 _CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-# Credit of an owner that does not exist makes whoever starts first count the capacity anew, also if two start together.
+# Credit of an owner that does not exist makes the first process that starts recount the capacity, even if two do.
 _ASK_FOR_RECOUNT = "INSERT INTO credit (pool, owner, held) VALUES ('moved', 0, 1)"
 
 Advance = Callable[[str, int], object]

@@ -36,5 +36,5 @@ def make_store(
         from ulak.stores.postgres.store import PostgresStore
 
         return PostgresStore(address, clock, active, spine.lease_seconds, live, lines=lines)
-    # It is not shown: what is written in a form that we don't know may be all password.
+    # The address is not shown: in an unknown form, any part of it may be a password.
     raise Misconfigured("no such kind of store; its address begins with memory:, sqlite:/// or postgresql://")

@@ -1,7 +1,7 @@
-"""The mark on a SQLite store whose work went elsewhere: who opens it is refused, so that nothing of it runs twice.
+"""The mark on a SQLite store whose work was moved elsewhere: opening it is refused, so that no job runs twice.
 
-It is set just before the other side commits. A crash between the two leaves it open whether the work is here or there;
-the other side knows, by the token.
+It is set just before the other side commits. After a crash between the two, the token on the other side says where the
+work is.
 """
 
 from __future__ import annotations

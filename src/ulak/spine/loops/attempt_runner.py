@@ -1,4 +1,4 @@
-"""Attempts: how one runs, and what becomes of it."""
+"""Runs one attempt of a job and turns its end into a settlement."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AttemptRunner:
         self.closing = False
 
     async def run(self, running: Attempt, task: asyncio.Task[Any]) -> None:
-        """Run the handler; whatever becomes of it is an outcome."""
+        """Run the handler and return its outcome, whatever happens."""
         if (verdict := running.verdict) is not None:  # cancelled while it waited for its turn
             self._end(running, verdict)
             return
@@ -98,7 +98,7 @@ class AttemptRunner:
         task.set_name(handler.consumer or handler.kind)
         seconds = (now - lease.due_at) / 1000
         running.times.wait.observe(seconds)
-        if lease.due_at > lease.accepted_at and not lease.crashes:  # what a dead process held comes back when it does
+        if lease.due_at > lease.accepted_at and not lease.crashes:  # those wait for their rescue
             running.times.lateness.observe(seconds)
         if lease.crashes:
             self._telemetry.count("duplicate_runs", lease.kind)
@@ -130,7 +130,7 @@ class AttemptRunner:
         return self._failed(running, job, Transient(f"took longer than {handler.timeout_seconds} s"))
 
     def spoiled(self, one: Settlement, error: Exception) -> Settlement:
-        """The store could not keep what the handler answered: a failed attempt, for this job alone."""
+        """Return the settlement of an attempt whose result the store could not keep: a failure of this job alone."""
         handler = self._handlers.get(one.kind)
         assert handler is not None  # it has just run
         job = Job(one.id, one.kind, None, one.attempt, one.epoch, one.key)

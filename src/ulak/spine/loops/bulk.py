@@ -1,4 +1,4 @@
-"""Bulk: a load of many rows, written slice by slice beside the jobs, so that no job waits longer than for one slice."""
+"""Bulk: a load of many rows, written slice by slice between the jobs' commits; no job waits longer than one slice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUN_BULK: Verb[Callable[[Tx], Any], Any] = Verb(WriterQueue.BULK, lambda tx, uni
 
 
 class SliceSize:
-    """How many rows the next slice has: what fits into its time, by how long the last one took."""
+    """Decides how many rows the next slice has, by how long the last one took."""
 
     def __init__(self, seconds: float, least: int = 1) -> None:
         self._least = least
@@ -28,7 +28,7 @@ class SliceSize:
         self.rows = max(FIRST_ROWS, least)
 
     def adapt(self, rows: int, seconds: float) -> None:
-        if rows == self.rows:  # the last slice is shorter, and tells nothing
+        if rows == self.rows:  # the last slice is shorter, so its time says nothing
             fitting = round(rows * self._seconds / max(seconds, 1e-6))
             self.rows = min(max(fitting, rows // 2, self._least), rows * 2, MAX_ROWS)
 
@@ -41,7 +41,7 @@ async def slices_written(
     least: int = 1,
     seconds: float | None = None,
 ) -> AsyncIterator[tuple[Sequence[T], R]]:
-    """Run `unit(tx, slice)` over all rows, no two slices in one commit: yields each with what the unit returned.
+    """Run `unit(tx, slice)` over all rows, no two slices in one commit; yield each slice with the unit's result.
 
     `least` is for rows that are known to be cheap: on a busy machine every slice is late, and small ones only make more
     commits. `seconds` is how long a slice may take, without its commit; else the store says so.
@@ -56,7 +56,7 @@ async def slices_written(
 async def write_in_slices(
     store: Store, unit: Callable[[Tx, Sequence[T]], R], rows: Iterable[T], *, least: int = 1
 ) -> list[R]:
-    """Run `unit(tx, slice)` over all rows, no two slices in one commit; answers what each of them returned.
+    """Run `unit(tx, slice)` over all rows, no two slices in one commit; return what each of them returned.
 
     Slices are kept in order. If one fails, its error is raised: the slices before it are in the store, those after it
     are not. A unit that may be repeated from the start (upserts by key) makes the whole load so.

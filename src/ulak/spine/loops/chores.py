@@ -1,4 +1,4 @@
-"""Chores: what a room does again and again while its store is open. One that fails is logged and tried again."""
+"""Chores: functions that a room repeats while its store is open. One that fails is logged and tried again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Chores:
     def begin(
         self, clock: Clock, name: str, seconds: float, work: Callable[[], Awaitable[object]], rest: float = 0.0
     ) -> None:
-        """Do it every so many seconds; and pause for at least `rest` times as long as it took."""
+        """Run it every `seconds`, and pause for at least `rest` times as long as it took."""
         run = self._run(clock, name, seconds, work, rest)
         self._tasks.append(asyncio.create_task(run, name=f"ulak-{self._room}-{name}"))
 

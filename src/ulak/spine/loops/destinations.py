@@ -1,4 +1,4 @@
-"""Destinations of attempts: who may go there now, and what an attempt's end says of it."""
+"""Destinations of attempts: whether an attempt may go there now, and what its end says about the destination."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from ulak.clock import Clock
 from ulak.spine.capacity import live_pool
 from ulak.spine.job import JobEvent
 
-WINDOW_SECONDS = 10.0  # what came free earlier than this counts for little
+WINDOW_SECONDS = 10.0  # places that came free earlier count for little
 MIN_RETRY_SECONDS = 1.0
-MAX_RETRY_SECONDS = 30.0  # also where nothing has come free lately, and nobody can tell
+MAX_RETRY_SECONDS = 30.0  # also if nothing has come free lately, so that there is no estimate
 
 _PARKS = frozenset({JobEvent.RETRIED, JobEvent.SNOOZED})
 _LEAVES = frozenset({JobEvent.DONE, JobEvent.CANCELLED, JobEvent.EXPIRED, JobEvent.DEAD})
@@ -24,7 +24,7 @@ class DrainRates:
         self._freed: dict[str, tuple[float, float, float]] = {}
 
     def note(self, word: str, kind: str, number: int) -> None:
-        """A commit has said this word of so many jobs."""
+        """Note a commit's event word, with the number of its jobs."""
         if word in _LEAVES:
             self._add(live_pool(kind), number)
         if word in _LEAVES or word in _PARKS:
@@ -36,7 +36,7 @@ class DrainRates:
         self._freed[pool] = (freed * _faded(now - at) + number, now, since)
 
     def seconds_for(self, pool: str, number: int) -> float:
-        """The time in which so many places will probably come free."""
+        """Estimate the time in which that many places come free."""
         now = self._clock.monotonic()
         freed, at, since = self._freed.get(pool, (0.0, now, now))
         # A count that is young has not seen a whole window: it is divided by the part that it has seen.

@@ -35,7 +35,7 @@ class FullBounds:
         self._met[full.line] = (full, self._clock.monotonic())
 
     def quiet(self, waiting: Container[str]) -> list[Full]:
-        """Return those that nobody has met lately: only a look tells whether they are still full."""
+        """Return the bounds that nobody has met lately; only a look shows whether they are still full."""
         now = self._clock.monotonic()
         return [
             full

@@ -80,12 +80,12 @@ class Gate:
     async def by_policy(
         self, row: Row, verb: Verb[T, R | Full], item: T, number: int, wait_seconds: float | None = None
     ) -> R:
-        """Any verb that may answer Full, with what the kind's policy says of waiting, or the caller: 0 is an offer."""
+        """Submit a verb that may answer Full; wait as the caller says, or the kind's policy. 0 is an offer."""
         verdict = await self.at_once(row, verb, item)
         return await self.in_line(row, verb, item, number, wait_seconds) if isinstance(verdict, Full) else verdict
 
     def at_once(self, row: Row, verb: Verb[T, R | Full], item: T) -> Awaitable[R | Full]:
-        """The usual case, kept short: nobody waits, so try. Full when it does not fit; then it goes `in_line`."""
+        """Try without waiting, which is the usual case and kept short. If it is Full, the caller goes `in_line`."""
         if self._waiting and self._line_ahead(row) is not None:
             return _full(row.kind)
         if self._refuses_requests or self._store.capacity.closed_because is not None:
@@ -95,7 +95,7 @@ class Gate:
     async def in_line(
         self, row: Row, verb: Verb[T, R | Full], item: T, number: int, wait_seconds: float | None = None
     ) -> R:
-        """Behind all who wait for the same, for as long as the kind's policy says, or the caller, or the request."""
+        """Wait behind all that wait for the same, as long as the caller, the request or the kind's policy says."""
         wait = bounded_wait(self._patience(row.kind)) if wait_seconds is None else wait_seconds
         answer = await self._admit(row, verb, item, number, None if wait == math.inf else wait)
         if isinstance(answer, Full):
@@ -103,7 +103,7 @@ class Gate:
         return answer
 
     def _retry_after_seconds(self, full: Full) -> float:
-        """When a place will probably be free for one who comes back: after all who stand in line, or a trial."""
+        """Estimate when a caller that comes back finds a place: after all that stand in line, or after a trial."""
         breaker = None if full.key is None else self._breakers.stopping_at(full.key)
         if breaker is not None:
             return min(max(breaker.pause_seconds(self._clock.now()), MIN_RETRY_SECONDS), MAX_RETRY_SECONDS)
@@ -117,9 +117,9 @@ class Gate:
         return handler.wait_seconds if handler.admission == "wait" else 0.0
 
     def _line_ahead(self, row: Row) -> str | None:
-        """Where others wait for what this one needs as well.
+        """Return the line in which others wait for what this job needs as well.
 
-        One with a key, or for later, may need no place among the active: only a try tells.
+        A job with a key or a later due time may need no place among the active ones: only a try shows that.
         """
         lines = [live_pool(row.kind)]
         if row.key is not None:
@@ -131,7 +131,7 @@ class Gate:
     async def _admit(
         self, row: Row, verb: Verb[T, R | Full], item: T, number: int, timeout_seconds: float | None
     ) -> R | Full:
-        """Return the verb's answer; Full, and why, when the time is over."""
+        """Return the verb's answer, or Full with the reason when the time is over."""
         ends_at = None if timeout_seconds is None else self._clock.monotonic() + timeout_seconds
         waiter = Waiter(next(self._tickets), number)
         line = self._line_ahead(row)
@@ -229,13 +229,13 @@ class Gate:
         return woken
 
     def _free(self, name: str) -> int:
-        """Of a key's share nobody knows here how much is free."""
+        """Return how much is free; 0 for a key's share, which is not known here."""
         return 0 if _is_of_key(name) else self._store.capacity.free(name)
 
     def announce(self, lines: list[str]) -> None:
-        """Capacity has come free: let as many go as fit; of a key's line the first, who lets the next one go.
+        """Let as many waiters go as fit into the freed capacity; of a key's line the first, which lets the next one go.
 
-        Where the key's destination is down, all go and are told so.
+        If the key's destination is down, all go and are refused with that reason.
         """
         if not self._waiting and not self._trying:
             return  # as nearly always
@@ -259,11 +259,11 @@ class Gate:
             waiter.missed = True
 
     def look(self) -> None:
-        """Now and then: a share grows with what is free of its kind, and other processes change both."""
+        """Let waiters for a key try now and then: other processes change the key's share and its kind's capacity."""
         self.announce([name for name in self._waiting if _is_of_key(name)])
 
     async def look_at_full(self) -> None:
-        """Now and then: a bound that nobody has met lately may have drained, or may still be full."""
+        """Check bounds that nobody has met lately: each may have drained, or may still be full."""
         quiet = self.full.quiet(self._waiting)
         still = await self._store.submit(STILL_FULL, quiet) if quiet else []
         for full, is_full in zip(quiet, still, strict=True):

@@ -39,7 +39,7 @@ class WorkHints:
         self.suspects = True
 
     def claim_sent(self) -> None:
-        """A claim goes out now; what becomes ready from here on is news to its answer."""
+        """Note that a claim is sent: its answer does not cover what becomes ready from here on."""
         self._newer.clear()
 
     def note(self, claimed: Claimed, now: float) -> None:

@@ -1,4 +1,4 @@
-"""The loops that make a store live: worker, timers, heartbeat, cron, expiry, pruner, upkeep; and what commits wake."""
+"""Starts, guards and stops the loops of a store: worker, timers, heartbeat, cron, expiry, pruner, upkeep."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Loops:
         self._tasks.append(asyncio.create_task(self._guard(name, run), name=f"ulak-{name}"))
 
     async def _guard(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        """A loop that fails is started again after a pause: one bad moment must not end it for good."""
+        """Run a loop, and start it again after a pause if it fails."""
         while True:
             try:
                 return await run()
@@ -162,7 +162,7 @@ class Loops:
 
     async def stop(self, grace_seconds: float, cancel_seconds: float) -> StopReport:
         report = await self.worker.stop(grace_seconds, cancel_seconds)
-        self.gate.close()  # not before: what is under way may have more to enqueue, and would fail for nothing
+        self.gate.close()  # only now: running handlers may have more to enqueue
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -208,7 +208,7 @@ class Loops:
             await self._clock.wait(self._never, expire.PAUSE_SECONDS)
 
     async def expire(self) -> None:
-        """End what waits and is too old, also where no claim would come to it."""
+        """Expire jobs that are too old, also those that no claim would find."""
         while await self._store.submit(expire.EXPIRE, None) == expire.PAGE:
             pass
 
@@ -224,13 +224,13 @@ class Loops:
                 await self._clock.wait(self._never, PAUSE_SECONDS)
 
     async def _tell_backlogs(self) -> None:
-        """Say for whom old events are kept, and who was so slow that some are gone."""
+        """Log the followers for which old events are kept, and those that have lost some because they were too slow."""
         before = self._clock.now() - self._ages.events
         for one in await self._store.read(find_backlogs, before):
             log.warning("follower_behind", follower=one.follower, lag=one.lag, lost=one.lost)
 
     async def _run_breakers(self) -> None:
-        """Hear of breakers that another process has closed, by a success or by hand; whom they stopped here may go."""
+        """Note breakers that another process has closed; callers that they stopped here may go."""
         while True:
             await self._clock.wait(self._never, BREAKERS_SECONDS)
             if self.breakers.stopping():
@@ -239,7 +239,7 @@ class Loops:
                     await hasten_all(self._store, breaker.destination, breaker.left_millis(self._clock.now()))
 
     async def _run_steering(self) -> None:
-        """Hear of what people have decided about kinds in another process."""
+        """Take over what people have set for kinds in another process."""
         while True:
             await self._clock.wait(self._never, STEERING_SECONDS)
             await self.load_controls()
@@ -257,7 +257,7 @@ class Loops:
         await self.worker.claimer.claims_ended(CLAIM_SECONDS)
 
     async def _run_watch(self) -> None:
-        """End late attempts. It asks nothing of the store, so one that does not answer can't hold it up."""
+        """End late attempts. This asks nothing of the store, so a store that does not answer can't hold it up."""
         while True:
             await self._clock.wait(self._never, UPKEEP_SECONDS)
             self.worker.watch()

@@ -11,7 +11,7 @@ MAX_BYTES = 1_000_000
 
 
 class Recent:
-    """Blocks without a gap between them, at most so many events and a megabyte."""
+    """The newest blocks, without a gap, up to `max_events` and a megabyte."""
 
     def __init__(self, max_events: int) -> None:
         self._max_events = max_events
@@ -19,7 +19,7 @@ class Recent:
         self._bytes = 0
 
     def add(self, block: Block) -> None:
-        """Add the newest. A block that does not fit is left to the store, and so is all before it."""
+        """Add the newest block. A block that does not fit is read from the store, and so is all before it."""
         if self._blocks and block.first != self._after_last():
             self._blocks.clear()  # a commit between them was not seen here
             self._bytes = 0

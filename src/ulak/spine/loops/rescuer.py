@@ -51,9 +51,9 @@ def _beat(tx: Tx, beat: Beat) -> Pulse:
 
 
 def _is_late(now: int, beat: Beat, lease_at: int) -> bool:
-    """Whether the store may have stood still, for everybody: others, whose leases were older, may renew them first.
+    """Return whether the store may have stood still for all processes: then owners with older leases may renew first.
 
-    After the first beat the row does not tell: a session that lost its connection renews it as soon as it has another.
+    After the first beat the row can't show that: a session that lost its connection renews it once it has another.
     """
     last_at = lease_at - beat.lease_millis if beat.last_at is None else beat.last_at
     return now - last_at > beat.lease_millis / 2
@@ -72,7 +72,7 @@ class Rescuer:
         self.pause_seconds = lease_seconds / 3
 
     async def beat(self) -> list[int]:
-        """One heartbeat; answers jobs of this process that were cancelled elsewhere."""
+        """Send a heartbeat; return this process's jobs that were cancelled elsewhere."""
         ids = self._store.ids  # of this name: the store may have another one when the answer comes
         beat = Beat(self._store.owner, self._lease_millis, self._store.multi_process, self._last_at)
         pulse = await self._store.submit(BEAT, beat)

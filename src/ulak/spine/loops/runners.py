@@ -89,7 +89,7 @@ class ThreadLane:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="ulak-thread")
 
     async def run(self, handler: Handler, job: Job) -> Any:
-        """A thread can't be stopped: who is cancelled still waits for its end, since its place is taken until then."""
+        """Run a handler on a thread. It can't be stopped, so a cancelled attempt keeps its place until it ends."""
         with self._around:
             call = self._pool.submit(copy_context().run, _call, handler, job)
             result = asyncio.wrap_future(call)

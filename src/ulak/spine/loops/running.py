@@ -38,7 +38,7 @@ class Attempt(msgspec.Struct, eq=False):
     finished: float = 0.0
     resume_at: int = 0
     uncertain: bool = False  # it was ended from outside, and may have had its effect
-    lingers: bool = False  # it has ended, but what it ran on is not free yet
+    lingers: bool = False  # it has ended, but its thread or process is not free yet
     trace: str | None = None  # of its span
     destination: str | None = None  # whose breaker hears of it
 
@@ -67,7 +67,7 @@ class RunningJobs:
         self._per_kind: Counter[str] = Counter()
         self._per_lane: Counter[str] = Counter()
         self._wants: dict[str, Want] = {}
-        self._wants_made_for = (0, 0)  # so many handlers, after so many changes of the steering
+        self._wants_made_for = (0, 0)  # the number of handlers, and the steering's version
         self._quiet = asyncio.Event()
 
     def add(self, leases: list[Lease]) -> list[Attempt]:
@@ -84,7 +84,7 @@ class RunningJobs:
         return added
 
     def vacate(self, ended: list[Attempt]) -> int:
-        """Give up the places of attempts that have ended; answers how many were suspects."""
+        """Give up the places of attempts that have ended; return how many were suspects."""
         for times, alike in groupby(ended, _times):
             times.run.observe_all([one.finished - one.started for one in alike if one.started is not None])
         self._per_kind -= Counter(map(_kind, ended))  # counted in C, unlike Counter.subtract

@@ -67,7 +67,7 @@ class Settler:
                 log.warning("settle_failed", jobs=len(settlements), error=str(error))
                 self.trouble = True
                 await self._clock.wait(asyncio.Event(), PAUSE_SECONDS)
-            except Exception as error:  # noqa: BLE001 - what a handler answered may be anything
+            except Exception as error:  # noqa: BLE001 - a handler may return anything
                 await self._settle_apart(settlements, error)
                 return
         self.trouble = False
@@ -75,7 +75,7 @@ class Settler:
         self._count(settlements, kept)
 
     async def _settle_apart(self, settlements: list[Settlement], error: Exception) -> None:
-        """One answer can't be kept, and must not take the others with it."""
+        """Settle one by one: one result can't be stored, and must not take the others with it."""
         if len(settlements) == 1:
             log.warning("answer_not_kept", kind=settlements[0].kind, job=settlements[0].id, error=str(error))
             settlements = [self._spoiled(settlements[0], error)]

@@ -1,4 +1,4 @@
-"""Steering: which kinds this process serves and how many of each at once, by its start and by what people decide."""
+"""Steering: which kinds this process serves, and how many jobs of each at once; set at the start and by people."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Steering:
         return handler.concurrency if control.concurrency is None else control.concurrency
 
     def load(self, controls: Mapping[str, Control]) -> bool:
-        """Take over what the store says; answers whether that is news."""
+        """Take over the store's controls; return whether they have changed."""
         changed = controls != self.controls
         self.controls = controls
         self.changes += changed

@@ -1,4 +1,4 @@
-"""The tail of the event log, followed by many: those who stand at the same place share one look at the store."""
+"""The tail of the event log, for many followers: those at the same place share one read of the store."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ulak.spine.store import Block, Store, Tx
 
 PAGE = 1000
 LOOK_SECONDS = 1.0
-END_SECONDS = 0.5  # so long nobody looks again at an end that was just seen, unless there is news
+END_SECONDS = 0.5  # how long an end that was just read is not read again, unless there is news
 NUMBERING_SECONDS = 0.05  # where a relay numbers the events, they are readable a moment after the commit
 
 Watch = AbstractContextManager[asyncio.Event]
 
 
 class TailPage(NamedTuple):
-    """Where to read on, what did not fit, and what is new, often nothing; `more`: a limit cut it off."""
+    """The new events (often none), where to read on, a reset if the cursor did not fit; `more`: cut off by a limit."""
 
     cursor: int
     reset: Reset | None = None
@@ -38,20 +38,20 @@ class Tail:
         self._closed = False
 
     def close(self) -> None:
-        """Nobody looks any more; who follows is woken by the loops, and leaves."""
+        """Read no more. The loops wake the followers, which then leave."""
         self._closed = True
 
     def note(self, block: Block | None) -> None:
-        """A commit of this process, while somebody watches; none where the store numbers the events later."""
+        """Note a commit's block while somebody watches; None where the store numbers events later."""
         if block is not None:
             self._recent.add(block)
 
     async def begin(self, after: int | None) -> TailPage:
-        """Where to start: at a cursor, at the nearest place if it does not fit, or at the newest event."""
+        """Return where to start: at a cursor, at the nearest place if it does not fit, or at the newest event."""
         return await self.store.read(_begin, after)
 
     async def follow(self, start: TailPage) -> AsyncGenerator[TailPage, None]:
-        """The start, and then a page at every commit with news, and about every second, until Ulak stops."""
+        """Yield the start, then a page at every commit with news and about every second, until Ulak stops."""
         page, fresh = start, True
         with self._watching() as news:
             yield start
@@ -77,11 +77,11 @@ class Tail:
         if coming is None:
             coming = self._coming[cursor] = asyncio.create_task(self._look(cursor), name="ulak-tail")
             coming.add_done_callback(_take_note)
-        return await asyncio.shield(coming)  # who leaves does not take it from the others
+        return await asyncio.shield(coming)  # a follower that leaves does not cancel it for the others
 
     async def _look(self, cursor: int) -> TailPage:
-        await asyncio.sleep(0)  # all whom one commit woke come along
-        del self._coming[cursor]  # who comes from here on has newer news, and looks again
+        await asyncio.sleep(0)  # let all followers that one commit woke join
+        del self._coming[cursor]  # a follower that comes later has newer news, and reads again
         if self._closed:
             return TailPage(cursor)
         if events := self._recent.above(cursor, PAGE):

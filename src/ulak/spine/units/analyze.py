@@ -1,4 +1,4 @@
-"""ANALYZE: the planner learns what is in a table."""
+"""ANALYZE: the planner gets statistics of a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TABLE = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
 def analyze(tx: Tx, tables: Sequence[str]) -> None:
-    """Only what a room names: the queue's own tables have plans that must not change."""
+    """Only tables that a room names: the plans for the queue's own tables must not change."""
     for table in tables:
         if not _TABLE.fullmatch(table):
             raise Invalid(f"{table!r:.80} is not a table's name; give names like changes_item")

@@ -1,4 +1,4 @@
-"""The audit log: who did what to which object, and when; one line in the verb's own commit, chained by hashes."""
+"""The audit log: a line for each action (who, verb, object, when), in the verb's own commit, chained by hashes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AuditLine:
 
 
 def record(tx: Tx, who: str, verb: str, object: str, detail: Any = None) -> int:  # noqa: A002 - the log's own word
-    """Add a line in the transaction of the verb that it is about; answers its number.
+    """Add a line in the transaction of the verb that it is about; return its number.
 
     `who` is a key's name or a person, `verb` is room.noun.verb, `object` is what it was done to. No secrets here.
     """
@@ -88,7 +88,7 @@ class ChainState:
 
 
 def follow_chain(tx: Tx, state: ChainState, limit: int) -> tuple[ChainState, int]:
-    """Check the lines after a state; answers where that leads, and how many there were."""
+    """Check the lines after a state; return where that leads, and how many there were."""
     lines = [AuditLine(*row) for row in tx.rows(sql.read_audit_lines, after=state.seq, n=limit)]
     for line in lines:
         if line.seq != state.seq + 1 or line.hash != line.chained(state.hash):

@@ -1,6 +1,6 @@
-"""Taking work: a claim is also the start mark, because only what can start now is claimed.
+"""Claiming: a claim is also the start mark, because only jobs that can start now are claimed.
 
-Shares instead of strict priority: an eighth of what is taken rotates over the lower levels, so LOW still moves.
+Shares instead of strict priority: an eighth of each claim rotates over the lower levels, so LOW still moves.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ def _claim(tx: Tx, demand: Demand, rotations: dict[str, Rotation]) -> Claimed:
         unused = _claim_kind(tx, demand.owner, want, free, rotations.setdefault(want.kind, Rotation()), answer)
         if unused and want.rate_per_second is not None:
             refund(tx, want.kind, unused)
-        elif wait:  # tokens that are left over are there for what comes next
+        elif wait:  # the next claim can use the tokens that are left over
             answer.rate_wait_seconds[want.kind] = wait
         left -= free - unused
         lanes[want.lane] -= free - unused
-    tx.after_commit.ready.difference_update(answer.dry)  # what is taken already need not wake anybody
+    tx.after_commit.ready.difference_update(answer.dry)  # jobs that are claimed already need not wake anybody
     _note_started(tx, answer)
     return answer
 
@@ -134,7 +134,7 @@ class ClaimVerbs:
         return _claim(tx, demand, self._rotations)
 
     def _claim_fresh(self, tx: Tx, demand: Demand) -> Claimed:
-        """Claim at the levels where this transaction has made something ready, whatever those of the demand are."""
+        """Claim at the levels where this transaction has made jobs ready, whatever levels the demand names."""
         hot: defaultdict[str, list[int]] = defaultdict(list)
         for kind, prio in sorted(tx.after_commit.ready):
             if prio != SUSPECT_LEVEL:  # suspects have a claim of their own, whose claimer must still be woken

@@ -1,4 +1,4 @@
-"""Controls: what people have decided about a kind while it is served. Kept in the store, for all instances."""
+"""Controls: what people have set for a kind (paused, concurrency). Kept in the store, for all instances."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def control(
     paused: bool | Unchanged = UNCHANGED,
     concurrency: int | Unchanged | None = UNCHANGED,
 ) -> Control:
-    """Change what is given of a kind's control; answers what holds now. A change is audited and told as an event."""
+    """Change the given values of a kind's control; return the control in force. A change is audited and an event."""
     _check(kind, concurrency)
-    tx.lock_keys(["kinds:control"])  # what is not given is what stands there, whoever else changes it
+    tx.lock_keys(["kinds:control"])  # values that are not given stay as they are in the store
     before = load_controls(tx).get(kind, Control())
     after = before
     if not isinstance(paused, Unchanged):

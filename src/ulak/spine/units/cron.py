@@ -79,7 +79,7 @@ class Tick:
 
 
 def fire_due(tx: Tx, tick: Tick) -> tuple[int, list[str]]:
-    """Fire what is due and not yet fired; answers when to look again, and what was fired."""
+    """Fire the entries that are due and not yet fired; return when to look again, and the jobs that were enqueued."""
     fired, following = [], []
     for entry in tick.entries:
         fired_at = _fired_at(tx, entry, opens=tick.opens)

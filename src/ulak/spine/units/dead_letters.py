@@ -127,9 +127,9 @@ class _Letter(NamedTuple):
 
 
 def redrive(tx: Tx, ids: list[int]) -> list[int]:
-    """Put dead letters back to work under their old ids, with fresh attempts; answers which were there.
+    """Put dead letters back to work under their old ids, with fresh attempts; return which were there.
 
-    Its old deaths no longer count against it, but what may have had its effect stays uncertain.
+    Its old deaths no longer count against it, but an attempt that may have had its effect stays uncertain.
     """
     letters = map(_Letter._make, tx.rows(sql.take_dead, ids=ids))
     return [letter.id for letter in letters if _put_back(tx, letter)]
@@ -141,7 +141,7 @@ def _put_back(tx: Tx, letter: _Letter) -> bool:
         return False
     insert_owed(tx, [letter.to_row(tx.now)])
     past = (letter.note or "") + _death(tx, letter.id) + note_entry(tx.now, JobEvent.REDRIVEN, 0)
-    (turn,) = tx.turns(1)  # behind all who waited while it was dead
+    (turn,) = tx.turns(1)  # behind all jobs that waited while it was dead
     uncertain = letter.is_uncertain
     tx.execute(sql.restore_job, id=letter.id, epoch=letter.epoch, turn=turn, note=past, crashes=int(uncertain))
     if uncertain:
@@ -155,7 +155,7 @@ def _put_back(tx: Tx, letter: _Letter) -> bool:
 
 
 def _death(tx: Tx, identifier: int) -> str:
-    """Its last attempt and its end, for the timeline: the columns that tell of them are used again."""
+    """Keep its last attempt and its end for the timeline, because their columns are used again."""
     row = tx.row(sql.read_dead, id=identifier)
     assert row is not None  # it was taken above, in this transaction
     attempt, started_at, died_at, cause, code = row[5], row[9], row[10], row[14], row[16]
@@ -182,7 +182,7 @@ def drop(tx: Tx, identifier: int) -> None:
         raise NotFound(f"no dead letter {identifier}; it may have been sent again already")
 
 
-# The same by a person, who stands in the audit log.
+# The same on a person's request, which the audit log records.
 
 
 def redrive_by(tx: Tx, who: str, ids: list[int]) -> list[int]:

@@ -29,9 +29,9 @@ _id, _kind, _key, _due_at, _state, _unique_key = (
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """Nothing was taken: a bound is reached; `number` is how much of it must be free for what was asked at once.
+    """Nothing was taken, because a bound is reached; `number` places must be free there for all that was asked at once.
 
-    It is the kind's bound on active jobs, or on live ones, or the share of a key in what is free of these.
+    The bound is the kind's on active jobs, or on live ones, or a key's share of the free places.
     """
 
     kind: str
@@ -80,7 +80,7 @@ def enqueue_rows(tx: Tx, rows: Sequence[Row]) -> Accepted | Full:
 
 
 def enqueue_owed(tx: Tx, jobs: Sequence[NewJob], traces: Sequence[str | None] = ()) -> Accepted:
-    """Enqueue what a room's commit owes, inside its unit: no bound refuses it. Answers ids as `enqueue_rows` does.
+    """Enqueue jobs that a room's commit owes, inside its unit; no bound refuses them. Returns ids as `enqueue_rows`.
 
     `traces` has one for each job, where they come from several requests or attempts.
     """
@@ -95,7 +95,7 @@ def enqueue_owed(tx: Tx, jobs: Sequence[NewJob], traces: Sequence[str | None] = 
 
 
 def insert_owed(tx: Tx, rows: Sequence[Row]) -> None:
-    """Put in what is owed already (a continuation, a redrive): the bound does not hold it back."""
+    """Insert owed work (a continuation, a redrive): no bound refuses it."""
     placed = _place(tx, rows, Placement(tx, rows))
     for kind, demand in demands(placed).items():
         tx.owe(kind, demand.active, demand.parked)
@@ -270,7 +270,7 @@ def _insert(tx: Tx, rows: Sequence[Row]) -> None:
 
 ENQUEUE: Verb[Sequence[Row], Accepted | Full] = Verb(WriterQueue.ENQUEUE, _enqueue_batches, len)
 ENQUEUE_ONE: Verb[Row, int | Full] = Verb(WriterQueue.ENQUEUE, _enqueue_singles)  # as most jobs come
-# In the line of those who enqueue: where capacity is leased, only they know what is held.
+# In the queue of enqueues: where capacity is leased, only that thread knows how much is held.
 STILL_FULL: Verb[Sequence[Full], list[bool]] = Verb(
     WriterQueue.ENQUEUE, lambda tx, asked: [_still_full(tx, verdicts) for verdicts in asked]
 )

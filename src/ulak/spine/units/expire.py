@@ -1,6 +1,6 @@
 """Expiry of jobs that nobody claims: their kind has no handler here, or they wait for a later time.
 
-A claim drops what it finds too old by itself; this look is for the jobs that no claim comes to.
+A claim itself drops jobs that are too old; this unit is for the jobs that no claim finds.
 """
 
 from __future__ import annotations

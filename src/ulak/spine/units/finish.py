@@ -1,4 +1,4 @@
-"""Leaving the table of live jobs: to the past or to the dead letters, and what that means to others."""
+"""Moves jobs from the table of live jobs to the past or to the dead letters, with the effects on other jobs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Leased(NamedTuple):
 
 
 def detail_of(one: Settlement) -> str | None:
-    """Return the detail that an end leaves in the history beside its word: a result or a reason."""
+    """Return the detail that an end leaves in the history: a result or a reason."""
     if isinstance(one.outcome, Cancel):
         return codec.encode_text({"reason": one.outcome.reason})
     result = one.outcome.result if isinstance(one.outcome, Done) else None
@@ -48,7 +48,7 @@ def detail_of(one: Settlement) -> str | None:
 
 
 def finish(tx: Tx, word: JobEvent, rows: Sequence[Leased], details: dict[int, str]) -> None:
-    """Move finished jobs to `past`, tell who waits for them, and hand their slots on."""
+    """Move finished jobs to `past`, enqueue their continuations, and hand their slots on."""
     if not rows:
         return
     ids = [row.id for row in rows]
@@ -68,7 +68,7 @@ def bury(tx: Tx, row: Leased, cause: str, error_class: str, code: str | None = N
 
 
 def count_death(tx: Tx, kind: str, error_class: str, number: int) -> None:
-    """Of the dead, how many failed for good and how many are held. A redrive takes its death back."""
+    """Count, of the dead, how many could never work and how many are held. A redrive takes its death back."""
     word = {"permanent": JobEvent.FAILED, "uncertain": JobEvent.HELD}.get(error_class)
     if word is not None:
         tx.count(word, kind, number)

@@ -24,9 +24,9 @@ class EventFollower:
 
 
 def register(tx: Tx, name: str, position: int | None = None) -> int:
-    """Make a follower, or find it where it stands; answers its position.
+    """Make a follower, or find it; return its position.
 
-    A new one begins after `position`, or without one at the newest event: it reads what is to come.
+    A new one begins after `position`, or without one after the newest event.
     """
     if not is_text(name):
         raise Invalid(f"a follower can't be named {name!r:.50}; give it a name of 1 to {MAX_TEXT} characters")
@@ -52,9 +52,9 @@ def _known(tx: Tx, name: str) -> int:
 
 
 def advance(tx: Tx, name: str, to: int) -> int:
-    """The follower is done with everything up to an event; answers where it stands. It never goes back.
+    """Note that a follower is done with all events up to `position`; return its position. It never goes back.
 
-    In the unit that keeps what was made of the events, nothing is lost or done twice.
+    Called in the unit that stores the results of these events, it makes sure that nothing is lost or done twice.
     """
     if not tx.execute(sql.advance_follower, name=name, position=to, now=tx.now):
         return _known(tx, name)

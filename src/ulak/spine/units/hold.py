@@ -1,7 +1,7 @@
-"""Work that is held after a restore: it stays deferred, far beyond any due time, until a person lets it go.
+"""Holds unfinished work after a restore: it is deferred, far beyond any due time, until a person releases it.
 
-A restored store has seen less than the world has: what it thinks is waiting may long be done. So nothing of it runs by
-itself. The hold is in the due times: every process keeps it without knowing of it, and a held job can be cancelled.
+Work that waits in a restored store may long be done, so none of it runs by itself. The hold is in the due times:
+every process respects it without knowing about it, and a held job can be cancelled.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ sql = Queries("ulak.spine")
 
 SLICE = 1000
 PAUSE_SECONDS = 60.0
-# A breaker whose time was over so long ago has had no job since: one that comes now starts afresh.
+# A breaker whose time was over that long ago has had no job since: a job that comes now starts with a new one.
 BREAKER_MILLIS = 86_400_000
 
 

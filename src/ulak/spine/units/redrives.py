@@ -1,4 +1,4 @@
-"""The redrive at a rate: one at a time for all processes of a store, its progress kept beside the letters it sends."""
+"""The redrive at a rate: one at a time for all processes of a store; progress is saved with the letters it sends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ulak.spine.units import audit
 sql = Queries("ulak.spine")
 
 NAME = "redrive"  # of its row in `meta`
-LOCK = "dead:redrive"  # it orders those who change the row
+LOCK = "dead:redrive"  # it serialises changes of the row
 GONE = "the process that sent them is gone; letters that were not sent are still here: start again for the rest"
 
 

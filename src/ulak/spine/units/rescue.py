@@ -27,7 +27,7 @@ class Lost:
 
 
 def rescue(tx: Tx, lost: Lost) -> Counter[str]:
-    """Free a page of a dead owner's jobs; answers how many of each kind. When none is left, it is declared dead."""
+    """Free a page of a dead owner's jobs; return how many of each kind. When none is left, it is declared dead."""
     rows = tx.rows(sql.read_owned, owner=lost.owner, n=PAGE)
     if not rows:
         tx.execute(sql.bury_owner, id=lost.owner, now=tx.now)

@@ -1,4 +1,4 @@
-"""Counts of the whole store in one read: unfinished jobs, the tally, open breakers; and what they add up to."""
+"""Counts of the whole store in one read: unfinished jobs, the tally, open breakers; and their balance."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Sample:
         return sum(self.live.get((kind, state), 0) for state in _ACTIVE)
 
     def difference(self, kind: str) -> int:
-        """Accepted, less what has ended (a redriven death does not count as an end), less what lives."""
+        """Accepted jobs, less those that ended (a redriven death is not an end), less those that live."""
         ended = sum(self.tally.get((word, kind), 0) for word in _ENDS) - self.tally.get((JobEvent.REDRIVEN, kind), 0)
         return self.tally.get((JobEvent.ACCEPTED, kind), 0) - ended - self.depth(kind)
 

@@ -19,7 +19,7 @@ sql = Queries("ulak.spine")
 
 
 def settle(tx: Tx, settlements: Sequence[Settlement]) -> set[tuple[int, int]]:
-    """Settle what is still ours; answers the (id, epoch) pairs that were. The others are left alone."""
+    """Settle the attempts whose leases are still ours; return their (id, epoch) pairs. Others are left alone."""
     tx.lock_keys(sorted({one.key for one in settlements if one.key is not None}))
     kept = tx.finish(settlements)
     others = [one for one in settlements if (one.id, one.epoch) not in kept] if len(kept) < len(settlements) else ()
@@ -98,7 +98,7 @@ def _resume(tx: Tx, paused: Sequence[tuple[Settlement, Leased]]) -> None:
         snoozed = isinstance(one.outcome, Snooze)
         word = JobEvent.SNOOZED if snoozed else JobEvent.RETRIED
         reason = one.outcome.reason if isinstance(one.outcome, Retry | Snooze) else ""
-        started_at = None if one.uncertain else row.started_at  # told already
+        started_at = None if one.uncertain else row.started_at  # announced already
         code = one.outcome.code if isinstance(one.outcome, Retry) else None
         entry = note_entry(
             tx.now, word, row.attempt, started_at=started_at, until=one.resume_at, reason=reason, code=code
@@ -122,7 +122,7 @@ def _keeps_slot(one: Settlement, row: Leased) -> bool:
 
 
 def _judged(tx: Tx, ended: Sequence[tuple[Settlement, Leased]]) -> list[tuple[Settlement, Leased]]:
-    """Mark the attempts that may have had their effect; answers all but those that now wait for a person."""
+    """Mark the attempts that may have had their effect; return all but those that now wait for a person."""
     mark_uncertain(
         tx, [(row.id, row.kind, row.attempt, row.started_at) for one, row in ended if one.uncertain], deaths=0
     )
@@ -168,7 +168,7 @@ def note_entry(at: int, word: JobEvent, attempt: int, **detail: Any) -> str:
 
 
 def _release(tx: Tx, released: Sequence[Leased]) -> None:
-    """Back to ready, uncharged; what somebody wants cancelled ends here."""
+    """Return jobs to ready, uncharged; those that somebody wants cancelled end here."""
     finish(tx, JobEvent.CANCELLED, [row for row in released if row.cancelled_at is not None], {})
     rows = [row for row in released if row.cancelled_at is None]
     if not rows:

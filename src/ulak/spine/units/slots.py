@@ -35,12 +35,12 @@ class Due(NamedTuple):
 
     @property
     def state_when_ready(self) -> int:
-        """Return the state of a job that becomes ready: a suspect if it crashed before, whatever it waited for."""
+        """Return the state of a job that becomes ready: suspect if it crashed before, whatever it waited for."""
         return SUSPECT if self.crashes else READY
 
 
 def occupied_slots(tx: Tx, keys: Iterable[str]) -> dict[str, set[int]]:
-    """Lock the keys, then tell which of their slots are taken."""
+    """Lock the keys, then return their taken slots."""
     wanted = sorted(set(keys))
     tx.lock_keys(wanted)
     taken: dict[str, set[int]] = defaultdict(set)
@@ -102,7 +102,7 @@ def hand_on(tx: Tx, freed: Sequence[tuple[str, int]]) -> None:
 
 
 def promote_stranded(tx: Tx, after: str, page: int = 100) -> str | None:
-    """Look at a page of keys that have jobs behind and give away slots that nobody holds; answers where to go on.
+    """Look at a page of keys that have jobs behind and give away slots that nobody holds; return where to go on.
 
     Jobs that were enqueued in a caller's own transaction wait behind until this finds them.
     """

@@ -14,7 +14,7 @@ sql = Queries("ulak.spine")
 
 
 def withdraw(tx: Tx, ids: Collection[int]) -> list[int]:
-    """Remove waiting jobs in two statements; answers those that went, by id. They count as cancelled.
+    """Remove waiting jobs in two statements; return those that went, by id. They count as cancelled.
 
     No row of history is kept and no continuation is enqueued: the room that takes them back knows why. A job that a
     worker has claimed stays, and so does one that another transaction is just making ready; its handler has to see that

@@ -10,9 +10,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from ulak.errors import Misconfigured
 
-# What an address may say otherwise. A host that does not answer is given up in time for the next one in the list.
+# Defaults that an address may override. A host that does not answer is given up in time for the next one in the list.
 _USUAL = {"connect_timeout": 5, "application_name": "ulak"}
-# What it may not: names, keys and payloads are UTF-8.
+# Not to be overridden: names, keys and payloads are UTF-8.
 _FIXED = {"client_encoding": "utf8"}
 
 _PASSWORD = re.compile(r"^(\w+://[^:/@]*):[^/@]*@")

@@ -1,4 +1,4 @@
-"""Demands on the server, the database and the role: checked at every start, refused with what mends them."""
+"""Demands on the server, the database and the role: checked at every start; the refusal says how to mend it."""
 
 from __future__ import annotations
 

@@ -31,6 +31,6 @@ class DatabaseClock(SteadyClock):
         self.adjust(database_now, asked)
 
     def adjust(self, database_now: int, asked: float) -> None:
-        """Follow what the database said between the question and now; while the two agree nothing moves."""
+        """Follow the time that the database gave between the question and now; while the two agree nothing moves."""
         earliest, latest = database_now - 1 - self.monotonic() * 1000, database_now + 1 - asked * 1000
         self._offset_millis = min(max(self._offset_millis, earliest), latest)

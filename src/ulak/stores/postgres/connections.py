@@ -27,8 +27,8 @@ AFTER_LOSS_SECONDS = 0.1
 _TOLD_EVERY = 30  # failures
 MAX_PREPARED = 500  # statements of a connection: more than all of ours, so that none is prepared again and again
 
-# What a role, a database or the server may have as its default, and what our statements rely on; see decision 0021.
-# Our connections rest for long, and units wait for a key and then look what it freed. Not a word of read-only.
+# Settings that our statements rely on, though a role, a database or the server may have other defaults; decision 0021.
+# Our connections are idle for long, and a unit that has waited for a key reads what that freed.
 _SESSION = """
 SET statement_timeout = 0;
 SELECT set_config(name, value, false) FROM (VALUES
@@ -66,7 +66,7 @@ def is_writable(connection: Connection) -> bool:
 
 
 def hang_up(connection: Connection) -> None:
-    """From any thread: whoever waits for the server on this connection gets an error at once."""
+    """Cut the connection, from any thread: a thread that waits for the server on it gets an error at once."""
     with (
         contextlib.suppress(psycopg.OperationalError, OSError),  # it is closed already
         socket.socket(fileno=os.dup(connection.fileno())) as wire,
@@ -74,7 +74,7 @@ def hang_up(connection: Connection) -> None:
         wire.shutdown(socket.SHUT_RDWR)
 
 
-# What the driver says around these has hosts, ports and paths in it, and whoever sends a request is told the message.
+# The driver's text around these has hosts, ports and paths in it, and the sender of a request sees the message.
 _REASONS = (
     "Connection refused",
     "No such file or directory",
@@ -93,7 +93,7 @@ _REASONS = (
 
 
 def unreachable(error: Exception) -> str:
-    """That the server is out of reach, in words without its address; the log has all that the driver said."""
+    """Say that the server is out of reach, without its address; the log has the driver's whole text."""
     said = str(error)
     if isinstance(error, NotWritable):
         return said

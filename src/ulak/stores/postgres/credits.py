@@ -1,6 +1,6 @@
 """Capacity on a database that others share: it is leased in blocks of credit and spent in memory.
 
-Only owed work exceeds the bound, and then what is held is less than nothing. What other processes hold and do not use
+Only owed work exceeds the bound; the held credit is then negative. Capacity that other processes hold and do not use
 may be refused early: up to three blocks each while they are busy, nothing once they have been idle for a second.
 """
 
@@ -25,7 +25,7 @@ class Credits(Capacity):
         super().__init__(active, live)
         self._clock = clock
         self._lock = threading.Lock()
-        self._left: dict[str, int] = {}  # of pools that the database had too little of: what it had
+        self._left: dict[str, int] = {}  # pools of which the database had too little, with what it had
         self._admitted_at: dict[str, float] = {}
         self._given: set[str] = set()
         self.lines = Lines(clock)
@@ -51,7 +51,7 @@ class Credits(Capacity):
                 self.available[pool] = self.available.get(pool, 0) + number
         gained = [pool for pool, number in change.items() if number > 0]
         for pool in gained:
-            if self.held(pool) >= 0:  # while more is owed than held, it is paid by what leaves, and twice a second
+            if self.held(pool) >= 0:  # a debt is paid by departures, and by the upkeep twice a second
                 self._left.pop(pool, None)
         return gained
 
@@ -72,7 +72,7 @@ class Credits(Capacity):
         self._elsewhere[pool] = (self._clock.monotonic(), number)
 
     def note_taken(self, pool: str, number: int) -> None:
-        """So much of it was taken, or given back."""
+        """Note credit that was taken (positive) or given back (negative)."""
         if pool in self._elsewhere:
             asked_at, before = self._elsewhere[pool]
             self._elsewhere[pool] = (asked_at, before - number)
@@ -88,7 +88,7 @@ class Credits(Capacity):
         self._admitted_at[pool] = self._clock.monotonic()
 
     def ask_again(self, pools: Iterable[str] | None = None) -> list[str]:
-        """It is worth asking again for these, or for all; answers for which the database had nothing."""
+        """It is worth asking again for these, or for all; return for which the database had nothing."""
         lacking = [pool for pool in (list(self._left) if pools is None else pools) if pool in self._left]
         for pool in lacking:
             self._left.pop(pool, None)
@@ -103,9 +103,9 @@ class Credits(Capacity):
         return list(given)
 
     def wish(self, pool: str, change: int, *, admits: bool) -> int:
-        """Return how much a commit that changes the capacity by so much should take (positive) or give back (negative).
+        """Return how much credit a commit with this change of capacity should take (positive) or give back (negative).
 
-        One that does not admit gives back only what it brings: what is held may be spent by the other in this moment.
+        A thread that does not admit gives back only what its commit frees: the other may be spending the held credit.
         """
         block, balance = self.block(pool), self.held(pool) + change
         if balance < 0 and self.may_ask(pool, 1):

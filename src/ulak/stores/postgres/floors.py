@@ -19,7 +19,7 @@ NO_TIMER = 1 << 62  # the floor when none waits: beyond any due time
 class Floors:
     def __init__(self) -> None:
         self._floors: dict[Level, int] = {}
-        self._claiming: dict[Level, int | None] = {}  # what was lowered while a claim was under way
+        self._claiming: dict[Level, int | None] = {}  # floors that were lowered while a claim was under way
         self._lock = threading.Lock()
 
     def begin(self, level: Level) -> int:
@@ -34,7 +34,7 @@ class Floors:
             return self._floors.get(level, 0)
 
     def raise_to(self, level: Level, turn: int) -> None:
-        """A claim has committed; nothing is left up to this turn (or instant), apart from what came in meanwhile."""
+        """Raise a floor after a claim's commit: nothing is left up to this turn (or instant) but later arrivals."""
         with self._lock:
             lowered = self._claiming.pop(level, None)
             self._floors[level] = turn if lowered is None else min(turn, lowered)

@@ -1,6 +1,6 @@
 """Enqueuing in a transaction that the caller has open: the statements as data, and one small executor per driver.
 
-Keyed jobs go in behind their key whatever is free: a slot would need a lock that lasts as long as the caller likes.
+Keyed jobs are put behind their key even if it has free slots: taking one would need a lock for an unknown time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NAME = re.compile(r"%\((\w+)\)s")
 
 
 def steps(placed: Sequence[Row], now: int, owner: Owner) -> Steps:
-    """Yields statements with parameters, takes what they return, and ends with the ids that `enqueue` would answer."""
+    """Yields statements with parameters, is sent their rows, and ends with the ids that `enqueue` would return."""
     token = owner.ids.take(now)  # before anything is written: there may be no ids for now
     names = sql.offer_jobs.postgres_parameters
     columns: dict[str, Any] = dict(zip(names, map(list, zip(*placed, strict=True)), strict=True))
@@ -54,7 +54,7 @@ def steps(placed: Sequence[Row], now: int, owner: Owner) -> Steps:
     accepted = [row for row in placed if row.id in taken]
     unheld = [row for row in placed if row.id not in taken and (row.kind, row.unique_key) not in holders]
     if unheld:
-        # The caller may catch this and commit: nothing may stay that no event tells of.
+        # The caller may catch this and commit: no job may stay without an event.
         yield sql.withdraw_jobs.postgres, {"ids": list(taken)}
         raise _unseen(unheld[0])
     ids = [row.id if row.id in taken else holders[(row.kind, row.unique_key)] for row in placed]
@@ -73,7 +73,7 @@ def placed(row: Row, now: int) -> Row:
 
 
 def pools_of(rows: Sequence[Row]) -> Counter[str]:
-    """The capacity that they need: what is parked needs only the bound on live jobs."""
+    """Return the capacity that the jobs need: parked jobs count only against the bound on live jobs."""
     return Counter(row.kind for row in rows if row.state == READY) + Counter(live_pool(row.kind) for row in rows)
 
 
@@ -109,7 +109,7 @@ def _news(rows: list[Row]) -> AfterCommit:
 
 
 async def enqueue(connection: Any, rows: Sequence[Row], now: int, owner: Owner) -> Answer:
-    """Run the steps on whatever the caller has: psycopg or SQLAlchemy, each blocking or asynchronous."""
+    """Run the steps on the caller's connection: psycopg or SQLAlchemy, each blocking or asynchronous."""
     plan = steps(rows, now, owner)
     try:
         if isinstance(connection, psycopg.AsyncConnection):
@@ -137,7 +137,7 @@ def _check(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -
 
 
 async def in_thread(run: Callable[[C, Steps], Answer], connection: C, plan: Steps) -> Answer:
-    """To its end, cancelled or not: a thread goes on, and only its answer says what it has left in the transaction."""
+    """Wait for the thread's end, cancelled or not: only its result says what it has left in the transaction."""
     work = asyncio.ensure_future(asyncio.to_thread(run, connection, plan))
     while not work.done():
         with contextlib.suppress(asyncio.CancelledError):
@@ -146,7 +146,7 @@ async def in_thread(run: Callable[[C, Steps], Answer], connection: C, plan: Step
 
 
 def _run_psycopg(connection: psycopg.Connection[Any], plan: Steps) -> Answer:
-    # A cursor of our own: the caller's row factory must not decide what we see.
+    # A cursor of our own: the caller's row factory must not shape our rows.
     with connection.cursor(row_factory=tuple_row) as cursor:
         return drive(plan, lambda statement, values: cursor.execute(statement.encode(), values).fetchall())
 

@@ -64,7 +64,7 @@ class Lending:
             self._credits.apply(wanted)
 
     def _lent(self, wanted: Counter[str], work: asyncio.Future[join.Answer]) -> None:
-        """They have run or have not, whoever still waits for them: capacity that they did not use comes back."""
+        """Take back the capacity that they did not use, whether or not anybody still waits for them."""
         reservation = None if work.cancelled() or work.exception() is not None else work.result()[1]
         self._credits.apply(wanted if reservation is None else wanted - reservation.pools)
         if reservation is not None:

@@ -1,4 +1,4 @@
-"""How many jobs of a key are parked, on a database that others share: counted now and then, followed in between.
+"""Knows how many jobs of a key are parked on a shared database: counted now and then, followed in between.
 
 A key is counted at most once a second; what this process parks and wakes is added at once, and what others do is seen
 by the next count. So a key's share may be exceeded by what the other processes accept for it within a second.
@@ -36,7 +36,7 @@ class Lines:
             self._counted |= {key: (now, number) for key, number in counts.items()}
 
     def move(self, change: Counter[str]) -> None:
-        """A commit of ours has parked or woken so many."""
+        """Note jobs that a commit of ours has parked or woken."""
         with self._lock:
             for key, number in change.items():
                 if key in self._counted:

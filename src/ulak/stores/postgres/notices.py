@@ -1,7 +1,7 @@
-"""News for other processes: what commits here have changed, gathered into words, and when each word is due.
+"""News for other processes: the changes of commits here, gathered into notices, and when each notice is due.
 
-What nobody has heard of lately is told at once. What they have just heard of they are busy with, so more of it waits a
-few milliseconds and goes as one word. A flood of one kind thus costs few words, and holds up no news of another.
+A change of which the others have not heard lately is sent at once. Further changes of the same wait a few milliseconds
+and go as one notice. So a flood of one kind costs few notices, and delays no news of another.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The notifier: tells other processes what a commit here has made ready, and hears from them.
+"""The notifier: sends other processes notices of the jobs that a commit here has made ready, and receives theirs.
 
-One thread, one connection, LISTEN and NOTIFY. A word that gets lost is harmless: every worker looks for itself once a
-second. It never speaks inside a transaction of business, because NOTIFY makes commits wait for one another.
+One thread, one connection, LISTEN and NOTIFY. A lost notice is harmless: every worker looks for itself once a second.
+It never sends inside a transaction with jobs, because NOTIFY makes commits wait for one another.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Notifier:
         self._clock = clock
         self._ending = threading.Event()
         self._heard = heard
-        self._news = News(SystemClock())  # others are told in milliseconds that pass, also where a test holds the time
+        self._news = News(SystemClock())  # notices go out in real milliseconds, even if a test holds the clock
         self._pipe: tuple[int, int] | None = None  # only while it runs: a store that fails to open leaves none
         self._piping = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="ulak-notifier", daemon=True)
@@ -51,7 +51,7 @@ class Notifier:
         self._thread.start()
 
     def tell(self, buffers: AfterCommit, free: list[str], *, events: bool = False) -> None:
-        """Pass on what a commit has changed."""
+        """Pass on the changes of a commit."""
         if not self.alone and self._news.add(buffers, free, events=events):
             self._wake()
 
@@ -102,7 +102,7 @@ class Notifier:
                 self._notify(connection, payload)
 
     def _listen(self, connection: Connection, own: int, seconds: float) -> None:
-        """Hear what comes, until there may be something to say."""
+        """Receive notices until there may be some to send."""
         assert self._pipe is not None
         wakes = self._pipe[0]
         readable = _readable([connection.fileno(), wakes], max(seconds, 0.0))

@@ -56,7 +56,7 @@ class Owner:
             mark = cursor.execute(sql.read_mark.postgres.encode()).fetchall()[0][0]
         ids = Ids(int(row[0]), max(made_at(newest), now - 1), self._first_good_until, int(mark))
         ids.hold(now + self.lease_millis)
-        # The ids first: whoever has read the new name finds the new ids with it.
+        # The ids first: a thread that reads the new name then finds the new ids.
         self.ids, self.node, self.id = ids, int(row[0]), owner
 
     @property

@@ -1,4 +1,4 @@
-"""Reading beside the writers: a small pool of read-only connections, each statement with a deadline."""
+"""Reads apart from the writers: a small pool of read-only connections, each statement with a deadline."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Reader:
         self._closed = False
 
     async def read(self, work: Callable[[Tx], R]) -> R:
-        wire: list[Connection] = []  # on which it waits: who is late must not keep the thread from others
+        wire: list[Connection] = []  # the connection that it waits on: a late read must not keep the thread from others
         return await self._pool.run(lambda: self._read(work, wire), late=lambda: hang_up(wire[-1]) if wire else None)
 
     async def close(self, seconds: float) -> bool:
@@ -90,4 +90,4 @@ class Reader:
             return work(tx)
         finally:
             if not cursor.connection.broken:
-                cursor.execute("COMMIT")  # after a rollback the driver has the server forget what is prepared
+                cursor.execute("COMMIT")  # after a rollback the driver makes the server drop its prepared statements

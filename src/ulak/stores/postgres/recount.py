@@ -1,4 +1,4 @@
-"""The recount: what is free of each pool is put right after a process was lost with the credit that it held."""
+"""The recount: corrects the free capacity of each pool after a process was lost with the credit that it held."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ sql = Queries(__package__)
 
 
 def recount(connection: Connection) -> None:
-    """Count anew how much is free: the bound without its jobs and without the credit of living owners.
+    """Recount the free capacity: the bound less its jobs and less the credit of living owners.
 
-    In a transaction of its own: one that admits as well would count jobs whose credit is only written at its commit,
-    and keep everybody waiting who wants capacity, because every live job is looked at.
+    In a transaction of its own: one that also admits would count jobs whose credit is written at its commit. And as it
+    looks at every live job, callers that want capacity would wait for it.
     """
     with connection.transaction(), connection.cursor() as cursor:
         if cursor.execute(sql.lock_recount.postgres.encode(), {"lock": RECOUNT_LOCK}).fetchone() != (True,):
             return  # somebody else is at it
-        # Before the count: the credit of who is declared dead in between is counted as lost, or found by the next one.
+        # Before the count: credit of an owner that dies in between is counted as lost, or found by the next recount.
         cursor.execute(sql.drop_credit.postgres.encode())
         missing: Counter[str] = Counter()
         for pool, number in cursor.execute(sql.count_free.postgres.encode(), {"live": live_pool("")}).fetchall():

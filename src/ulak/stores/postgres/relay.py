@@ -1,6 +1,6 @@
-"""The relay: one elected process numbers what is committed, so that a reader can follow the log without a gap.
+"""The relay: one elected process numbers committed events, so that a reader can follow the log without a gap.
 
-A sequence in the writers' transactions would not do: a later number may commit first, and a cursor passes the rest.
+A sequence in the writers' transactions would not do: a later number may commit first, and a cursor skips the others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SETTINGS = (
 )
 # Quick passes start near the newest block. A full one finds what commits late: it is made when a caller's transaction
 # says that it has committed, and every second, should that word be lost.
-_LATE = 1000  # so far below the newest block a quick pass looks
+_LATE = 1000  # how far below the newest block a quick pass looks
 FULL_SECONDS = 1.0
 
 
@@ -55,7 +55,7 @@ class Relay:
         self._wake.set()
 
     def close(self, seconds: float) -> None:
-        """Number what is left, then end the thread, if the database lets it."""
+        """Number the rest, then end the thread, if the database lets it."""
         self._ending.set()
         self._wake.set()
         self._thread.join(seconds)

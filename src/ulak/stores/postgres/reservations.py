@@ -47,7 +47,7 @@ class Reservations:
         ]
 
     def settle(self, seen: list[tuple[int, bool, bool]]) -> Counter[str]:
-        """Close what has ended; answers the capacity that comes back.
+        """Close reservations whose transactions have ended; return the capacity that comes back.
 
         A transaction may commit between the look for its token and the look at its state, so two looks have to agree.
         """

@@ -1,4 +1,4 @@
-"""A writing connection to PostgreSQL: begin, commit with a token, and what a driver's error means."""
+"""A writing connection to PostgreSQL: begins, commits with a token, and translates the driver's errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _BACKEND = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backe
 _USELESS = (errors.ReadOnlySqlTransaction, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 _END_BACKEND = "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 
-# What another transaction does to ours, and what passes by itself when that one has ended.
+# Errors that another transaction causes in ours, and that pass when that one has ended.
 _HINDERED = (Contended, errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
 # So many times a batch is run again for a lock that it waited for in vain, and for keys that it may not wait for before
 # it has nothing else: that takes no time, and it knows more keys each time. Then each item answers for itself.
@@ -126,15 +126,15 @@ class PostgresSession:
         except psycopg.Error as error:
             refused = tx.unsent is not None or isinstance(error, errors.InFailedSqlTransaction)
             if refused and not self._gone(error):
-                raise  # not the commit was refused, but what a unit wrote: each item then answers for itself
+                raise  # a unit's rows were refused, not the commit: each item then runs by itself
             self._fail_commit(error)
-        except Unavailable as error:  # no id for the token
+        except Unavailable as error:  # there is no id for the token
             self.rollback()
             raise BatchFailed(error) from error
         self._conclude(tx)
 
     def _send_commit(self, tx: PostgresTx) -> None:
-        """The row that tells of this commit goes with the COMMIT or with the only insert: one wait, both or neither."""
+        """Send the row that proves this commit with the COMMIT or with the only insert: one wait, both or neither."""
         left = self._leavings(tx)
         if left is not None and tx.unsent is not None:
             self._token = left["token"]
@@ -267,7 +267,7 @@ class PostgresSession:
 
 
 def _is_refusal(error: psycopg.Error) -> bool:
-    """The server said no to a statement, and goes on. Without a code it is the driver that speaks, of the wire."""
+    """Return whether the server refused a statement and goes on. An error without a code is the driver's own."""
     return error.sqlstate is not None and error.diag.severity_nonlocalized == "ERROR"
 
 

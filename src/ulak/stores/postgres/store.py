@@ -1,4 +1,4 @@
-"""PostgreSQL: many processes, one database. Two connections write merged statements; the rest goes beside them."""
+"""PostgreSQL: many processes, one database. Two connections write merged statements; readers have their own."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ log = get_logger("ulak.postgres")
 sql = Queries(__package__)
 spine_sql = Queries("ulak.spine")
 
-# Whoever admits new work must be one thread: capacity is spent in memory.
+# Only one thread may admit new work: capacity is spent in memory.
 _WORKING = (WriterQueue.SETTLE, WriterQueue.TIMERS, WriterQueue.CLAIM)
 _ADMITTING = (WriterQueue.ENQUEUE, WriterQueue.UNIT)
 
@@ -166,7 +166,7 @@ class PostgresStore:
         await self._reader.close(seconds)
 
     def _hang_up(self) -> None:
-        """Nobody waits for this server any more; whether it still does what it was asked for, nobody can know."""
+        """Stop waiting for this server; whether it still carries out the last request is unknown."""
         self._connections.cut()
         for writer in set(self._writers.values()):
             writer.give_up()
@@ -230,7 +230,7 @@ class PostgresStore:
             f"PostgreSQL has its own tool for this; run: pg_dump --format=custom --file={path} '{self.name}'"
         )
 
-    # What others are told, and what they tell
+    # Notices to and from other processes
 
     def _committed(self, buffers: AfterCommit) -> None:
         """On the event loop, after a commit. The capacity and the floors have followed it already."""
@@ -282,7 +282,7 @@ class PostgresStore:
             self._listener.committed(AfterCommit(), lacking)
 
     async def _check_owners(self) -> None:
-        # Beside the writers: they can't commit while this process has no ids.
+        # Not on the writers: they can't commit while this process has no ids.
         present, dead_hold_credit = await self.read(look_at_owners, self.owner)
         if not present:
             await self._go_on_under_a_new_name()

@@ -103,7 +103,7 @@ class PostgresTx(Tx):
         self.unsent: tuple[Query, dict[str, Any]] | None = None
         self.taken: dict[Level, int] = {}
         self.lent: Counter[str] = Counter()
-        self._parked: dict[str, int] = {}  # by key, without what this transaction changes
+        self._parked: dict[str, int] = {}  # by key, without this transaction's changes
 
     @property
     def multi_process(self) -> bool:
@@ -125,7 +125,7 @@ class PostgresTx(Tx):
         return self._cursor.fetchall() if self._cursor.description else []
 
     def insert(self, rows: Sequence[Row]) -> None:
-        """Not sent while it is the first: if it stays the only one, it goes with what the commit leaves, as one."""
+        """The first statement is not sent yet: if it stays the only one, it goes together with the commit's own."""
         insertion = _insertion(rows)
         if self.begun or self.unsent is not None:
             self._execute(*insertion)
@@ -173,11 +173,11 @@ class PostgresTx(Tx):
             self._cursor.execute(b"BEGIN")
 
     def save(self) -> None:
-        """At a savepoint, remember what is held."""
+        """Remember at a savepoint which locks and claims are held."""
         self._saved = (set(self._keys), self._holds, dict(self.taken))
 
     def restore(self) -> None:
-        """After ROLLBACK TO: it has freed every lock that was taken since, and given back what was claimed."""
+        """Forget after ROLLBACK TO the locks and claims since the savepoint: it has given them back."""
         self._keys, self._holds, self.taken = self._saved
 
     # Keys
@@ -213,7 +213,7 @@ class PostgresTx(Tx):
         return set(self.rows(sql.find_levels, kinds=kinds, prios=prios, floors=floors))
 
     def _lowered(self, level: Level, floor: int) -> int:
-        """Lower a floor: jobs that this transaction itself has made ready may lie below what the others know."""
+        """Lower a floor: jobs that this transaction itself has made ready may lie below it."""
         lowest = self.after_commit.lowest.get(level)
         return floor if lowest is None else min(floor, max(lowest - 1, 0))
 
@@ -227,7 +227,7 @@ class PostgresTx(Tx):
     # Timers
 
     def due_floor(self) -> int:
-        # As with a claim: what this transaction itself has deferred may lie below what the others know.
+        # As with a claim: jobs that this transaction itself has deferred may lie below the floor.
         own = self.after_commit.due_at
         floor = self._floors.begin(TIMERS)
         floor = floor if own is None else min(floor, own - 1)
@@ -257,14 +257,14 @@ class PostgresTx(Tx):
         unknown = sorted(set(keys) - set(self._parked))
         if unknown:
             rows = self.rows(spine_sql.count_parked, keys=unknown, enough=max(enough, 0))
-            # What this transaction itself has changed is in the count, and is told again when it has committed.
+            # This transaction's own changes are in the count, and are noted again when it has committed.
             counts = {key: int(number) - self.after_commit.parked[key] for key, number in rows}
             self._credits.lines.note(counts)
             self._parked |= counts
         return {key: self._parked[key] + self.after_commit.parked[key] for key in keys}
 
     def lend(self, wanted: Counter[str]) -> str | None:
-        """Set capacity aside for a caller's transaction, in memory only; answers the pool that has too little."""
+        """Set capacity aside for a caller's transaction, in memory only; return the pool that has too little."""
         for pool, number in sorted(wanted.items()):
             if not self._has_free(pool, number):
                 return pool
@@ -313,7 +313,7 @@ class PostgresTx(Tx):
             self._credits.note_taken(pool, -number)
 
     def balance(self) -> None:
-        """Before the commit: take the next block or give back what is too much; that saves a transaction of its own."""
+        """Take the next block of credit or give the surplus back before the commit; that saves a transaction."""
         for pool, change in sorted(self.after_commit.free.items()):
             admits = self._admits and pool in self._admitted
             wish = self._credits.wish(pool, change - self.lent[pool], admits=admits)

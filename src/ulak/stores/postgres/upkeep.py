@@ -1,4 +1,4 @@
-"""Units of the store's own upkeep: credit that is idle, owed or given back at the end, and who shares the database."""
+"""Units of the store's own upkeep: credit that is idle, owed or given back at the end, and the database's owners."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ sql = Queries(__package__)
 
 
 def pay_debts(tx: Tx, debts: dict[str, int]) -> None:
-    """Work that was owed went beyond what was held here: that is taken from what is free for all."""
+    """Pay for owed work that exceeded the credit held here, out of the capacity that is free for all."""
     assert isinstance(tx, PostgresTx)
     for pool, number in sorted(debts.items()):
         tx.take_credit(pool, number)
@@ -32,7 +32,7 @@ def look_at_owners(tx: Tx, owner: int) -> tuple[bool, bool]:
 def say_goodbye(tx: Tx, *, owner: int, held: Mapping[str, int]) -> None:
     """Give back all credit, and the node at once: the next process that takes it makes its ids.
 
-    Other processes find what can't be given back now when the lease has run out.
+    Credit that can't be given back now is found by other processes when the lease has run out.
     """
     assert isinstance(tx, PostgresTx)
     for pool, number in sorted(held.items()):

@@ -68,7 +68,7 @@ def _open(path: Path, mode: str) -> IO[str]:
 
 
 def holder(path: Path) -> str | None:
-    """Return the lock's holder, or None without one. A shared lock is enough to see, and tells us from a holder."""
+    """Return the lock's holder, or None. Trying a shared lock is enough, and does not make us look like a holder."""
     if not path.exists():
         return None
     with _open(path, "r+") as file:

@@ -22,7 +22,7 @@ def make_private(path: Path) -> None:
 
 
 def discard(path: Path) -> None:
-    """Take a copy back that came to nothing, with the journal that SQLite leaves beside it on a full disk."""
+    """Remove an unfinished copy, with the journal that SQLite leaves next to it on a full disk."""
     for each in (path, path.with_name(path.name + "-journal")):
         each.unlink(missing_ok=True)
 

@@ -35,7 +35,7 @@ def keep_off_foreign(path: Path) -> None:
 
 
 def _is_under_way(path: Path) -> bool:
-    """If nothing is, the file alone is all there is, and it can be read without a WAL that would be left beside it."""
+    """Without a WAL the file alone is complete, and can be read without leaving a new WAL next to it."""
     return any(path.with_name(path.name + ending).exists() for ending in ("-wal", "-journal"))
 
 

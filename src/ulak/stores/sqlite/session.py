@@ -1,4 +1,4 @@
-"""SQLite's one writing session: group commit, and what each driver error means."""
+"""SQLite's one writing session: commits groups, and translates the driver's errors."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class SqliteSession:
 
 
 def open_writer(path: Path, synchronous: str = "FULL") -> sqlite3.Connection:
-    """The one way to open the file for writing; whoever does has its lock."""
+    """The one way to open the file for writing; the caller has its lock."""
     ensure_private(path)
     connection = sqlite3.connect(
         path, isolation_level=None, timeout=5, check_same_thread=False, cached_statements=STATEMENTS
@@ -181,7 +181,7 @@ def open_writer(path: Path, synchronous: str = "FULL") -> sqlite3.Connection:
     connection.execute("PRAGMA wal_autocheckpoint = 250")
     connection.execute("PRAGMA journal_size_limit = 67108864")
     connection.execute("PRAGMA cache_size = -32000")
-    # A person who is forgotten leaves no bytes in the file. Some builds of SQLite do so by themselves, as Debian's.
+    # Erased personal data leaves no bytes in the file. Some builds of SQLite, such as Debian's, do this by default.
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA analysis_limit = 1000")  # rows of an index that ANALYZE looks at: milliseconds
     return connection

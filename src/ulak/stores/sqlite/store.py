@@ -54,7 +54,7 @@ class SqliteStore:
     ) -> None:
         self._lines = lines
         self._temporary = tempfile.mkdtemp(prefix="ulak-memory-") if path is None else None
-        # The file itself, whatever link leads to it: what lies beside it, its lock above all, is one for all names.
+        # The file itself, whatever link leads to it: its lock and other neighbours must be the same for all names.
         self.path = Path(os.path.realpath(path or f"{self._temporary}/ulak.db"))
         self.name = "memory:" if path is None else f"sqlite:///{path}"
         self._clock = SteadyClock(clock)
@@ -121,7 +121,7 @@ class SqliteStore:
             return True
         try:
             async with asyncio.timeout(seconds):
-                # Readers first: whoever writes and closes last empties the WAL.
+                # Readers first: the writer, closing last, empties the WAL.
                 readers_ended = await self._readers.close(seconds / 2)
                 await writer.close()
                 return readers_ended

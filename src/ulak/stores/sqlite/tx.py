@@ -187,7 +187,7 @@ def _bound(parameters: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache
 def _insert_alike(rows: int) -> str:
-    """The statement for so many jobs: the shared columns, then attempt and epoch, owner, start; then each job's own."""
+    """Return the statement: shared columns, then attempt and epoch, owner, start; then each job's own."""
     shared = {name: f"?{number}" for number, name in enumerate(_SHARED_NAMES, 1)}
     attempt, owner, started_at = (f"?{len(shared) + number}" for number in (1, 2, 3))
     values = []

@@ -1,1 +1,1 @@
-"""Group commit, batches and readers: what both stores share."""
+"""Group commit, batches and readers, which both stores share."""

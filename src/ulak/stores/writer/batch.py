@@ -28,7 +28,7 @@ class Item(msgspec.Struct, eq=False):
     answer: Any = None
 
 
-TRIES = 40  # a session gives up on contention within half of them, so whoever uses them all up has lost the database
+TRIES = 40  # a session gives up on contention within half of them; using them all up means that the database is lost
 
 _verb, _value = attrgetter("verb"), attrgetter("value")
 
@@ -60,7 +60,7 @@ class Batches:
         self.reruns = 0
 
     def run(self, batch: list[Item]) -> AfterCommit:
-        """Run the batch to a known end, whatever happens to the session on the way."""
+        """Run the batch to a known end, whatever happens to the session."""
         self._session.turn_to_next_batch()
         for _ in range(TRIES):
             if self._given_up():

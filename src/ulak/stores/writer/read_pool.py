@@ -1,4 +1,4 @@
-"""The threads that read beside the writers, and how long one waits for them at most."""
+"""The threads that read while the writers write, and how long a caller waits for them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ReadPool:
         self._under_way: set[Future[Any]] = set()
 
     async def run(self, read: Callable[[], R], late: Callable[[], None] = lambda: None) -> R:
-        """Return the read's answer; if that takes too long, Unavailable, and `late` may see to the thread."""
+        """Return the read's result; if it takes too long, raise Unavailable, and call `late` to free the thread."""
         future = self._begin(read)
         try:
             async with asyncio.timeout(ANSWER_SECONDS) as patience:
@@ -54,7 +54,7 @@ class ReadPool:
         return future
 
     async def close(self, seconds: float) -> bool:
-        """Let what is being read come to its end; False when it does not within the time."""
+        """Wait for reads that are under way; return False if they do not end within the time."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         under_way = [asyncio.wrap_future(future) for future in list(self._under_way)]
         return not under_way or not (await asyncio.wait(under_way, timeout=seconds))[1]

@@ -31,7 +31,7 @@ class Session(Protocol):
     """A connection as the writer needs it. Driver errors are translated here."""
 
     def turn_to_next_batch(self) -> None:
-        """Forget what the last batch met on its way; the next one need not pay for it."""
+        """Forget the contention that the last batch met."""
 
     def begin(self) -> Tx: ...
 

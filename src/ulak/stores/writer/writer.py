@@ -16,7 +16,7 @@ from ulak.spine.store import AfterCommit, Tx, Verb, WriterQueue
 from ulak.stores.writer.batch import Batches, Item, Raised
 from ulak.stores.writer.session import BatchFailed, Fatal, Session
 
-# What one commit may carry of each line: enough to share a sync, little enough that nobody waits long.
+# How many items of each line one commit may carry: enough to share a sync, few enough that nobody waits long.
 SHARES = {
     WriterQueue.SETTLE: 64,
     WriterQueue.CLAIM: 64,
@@ -26,7 +26,7 @@ SHARES = {
     WriterQueue.BULK: 1,
 }
 
-MAX_ROWS = 2_000  # of callers who bring many at once: a commit of theirs holds up everybody
+MAX_ROWS = 2_000  # of callers that bring many rows at once: their commit holds up everybody
 
 HANDOVER_BOUND = 50_000
 
@@ -102,7 +102,7 @@ class Writer:
         return item.future
 
     def withdraw_piggyback(self) -> None:
-        """Answer None to items that still wait for a commit; one that is on the way gets its answer."""
+        """Resolve items that still wait for a commit with None; one that is under way gets its result."""
         while (item := self._next_piggyback()) is not None:
             if not item.future.done():
                 item.future.set_result(None)
@@ -133,7 +133,7 @@ class Writer:
         return 0.0 if since is None else SystemClock.monotonic() - since
 
     async def close(self, last: Callable[[Tx], None] | None = None) -> None:
-        """Serve what waits, then a last unit, and end the thread. It takes as long as the database does: `give_up`."""
+        """Serve waiting items, then a last unit, and end the thread, however long the database takes: see `give_up`."""
         if last is not None:
             farewell = self._loop.create_future()
             farewell.add_done_callback(asyncio.Future.exception)  # nobody minds if it fails
@@ -210,7 +210,7 @@ class Writer:
         return batch
 
     def _take_latecomers(self, batch: list[Item]) -> list[Item]:
-        """Callers who came while a bulk item ran share its commit and its fate, and need not wait for two of them."""
+        """Callers that came while a bulk item ran share its commit and its fate, and need not wait for two of them."""
         if batch[0].verb.line is not WriterQueue.BULK:
             return []
         with self._taking:
