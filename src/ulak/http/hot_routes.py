@@ -89,7 +89,7 @@ class Routes:
 
 
 async def read_body(receive: Receive) -> bytes:
-    """The whole body. Its size is bounded by who hands out `receive`."""
+    """The whole body. Its size is bounded by the `receive` that is handed in."""
     at_hand = body_at_hand(receive)
     if at_hand is not None:
         return at_hand
