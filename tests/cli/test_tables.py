@@ -52,6 +52,13 @@ def test_a_long_text_leaves_room_for_what_comes_after_it():
     assert fit(("id", "cause", "at"), [["1", "x" * 900, "2026"]], 80) == [2, 40, 4]
 
 
+def test_a_short_value_that_does_not_fit_goes_whole():
+    instant = "2026-11-18 02:49:09 UTC"
+    assert fit(("id", "at"), [["1" * 18, instant]], 42) == [18]
+    assert fit(("id", "at"), [["1" * 18, instant]], 43) == [18, 23]
+    assert fit(("id", "cause"), [["1" * 18, "x" * 90]], 80) == [18, 40]
+
+
 def test_of_a_text_with_several_lines_a_row_has_the_first():
     assert cell("FAILED: boom\n--- traceback\nFile x") == "FAILED: boom …"
     assert (cell("one"), cell(None), cell({"a": 1})) == ("one", "-", '{"a":1}')

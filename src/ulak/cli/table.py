@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 PIPE_COLUMNS = 400
+MAX_SHORT = 30  # characters of a value that is shown whole or not at all, such as an instant
 MIN_LAST = 20  # characters of a last column that is cut, so that it is worth its place
 GAP = 2
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -45,18 +46,19 @@ def table(rows: list[dict[str, Any]], *columns: str, empty: str = "Nothing is th
 
 
 def fit(columns: tuple[str, ...], cells: list[list[str]], width: int) -> list[int]:
-    """The widths of the columns that have room. The first, an id as a rule, is never cut; of the rest, a long text is,
-    to half of the line, and whatever comes last."""
+    """The widths of the columns that have room. The first, an id as a rule, is never cut, nor is a short value; a long
+    text is, to half of the line, and to the rest of it at the end."""
     widths: list[int] = []
     for number, name in enumerate(columns):
-        wanted = max(len(name), *(len(row[number]) for row in cells))
+        longest = max(len(name), *(len(row[number]) for row in cells))
         if number == 0:
-            widths.append(wanted)
+            widths.append(longest)
             continue
-        wanted = min(wanted, width // 2)
+        may_be_cut = longest > MAX_SHORT
+        wanted = min(longest, width // 2) if may_be_cut else longest
         left = width - sum(widths) - GAP * number
         if wanted > left:
-            return [*widths, left] if left >= MIN_LAST else widths
+            return [*widths, left] if may_be_cut and left >= MIN_LAST else widths
         widths.append(wanted)
     return widths
 

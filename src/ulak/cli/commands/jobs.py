@@ -13,7 +13,7 @@ from ulak.spine.units.records import STATUSES
 
 jobs = typer.Typer(help="Look at jobs and step in.", no_args_is_help=True)
 
-COLUMNS = ("id", "kind", "status", "priority", "attempt", "key", "acceptedAt", "dueAt", "settledAt")
+COLUMNS = ("id", "kind", "status", "acceptedAt", "attempt", "key", "priority", "dueAt", "settledAt")
 JobId = Annotated[str, typer.Argument(metavar="ID")]
 JobIds = Annotated[list[str], typer.Argument(metavar="ID...")]
 Reveal = Annotated[bool, typer.Option("--reveal", help="Show payloads as they are, not masked.")]
