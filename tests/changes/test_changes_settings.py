@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ulak import Ulak
 from ulak.errors import Misconfigured
 from ulak.settings import load
 
@@ -81,3 +82,18 @@ def test_a_list_of_ones_own_is_a_registry_and_a_feed(tmp_path):
     registries = Registries(load(path, env={}).settings.changes)
     assert set(registries.by_name) == {"gib", "shops"}
     assert set(registries.feeds) == {"einvoice", "edespatch", "shops"}
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ('[[changes.rule]]\nfeed = "invoices"\nkind = "mine"', "no feed 'invoices'; there are: einvoice, edespatch"),
+        ('[[changes.rule]]\nfeed = "einvoice"\nfields = ["name"]\nkind = "mine"', "einvoice has no field 'name'"),
+        ('[[changes.announce]]\nurl = "https://x.example"\nevents = ["sync.done"]', "no event 'sync.done'"),
+    ],
+)
+def test_a_rule_or_announcement_that_could_never_fire_is_refused_at_the_start(tmp_path, table, why):
+    path = tmp_path / "ulak.toml"
+    path.write_text(table)
+    with pytest.raises(Misconfigured, match=why):
+        _ = Ulak(settings=load(path, env={}, overrides={"store": "memory:"}).settings).changes

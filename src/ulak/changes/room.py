@@ -9,13 +9,14 @@ from ulak.backoff import Backoff
 from ulak.changes.feed_reader import FeedReader
 from ulak.changes.gauges import ChangesGauges
 from ulak.changes.jobs import ChangesJobs
-from ulak.changes.model import ANNOUNCE, ARCHIVE, FAN_OUT, PRUNE, SYNC
+from ulak.changes.model import ANNOUNCE, ARCHIVE, EVENTS, FAN_OUT, PRUNE, SYNC
 from ulak.changes.poster import Poster
 from ulak.changes.registry import Registries
 from ulak.changes.service import Changes
 from ulak.changes.storehouse import Storehouse
 from ulak.changes.syncing import lease
-from ulak.errors import Error
+from ulak.errors import Error, Misconfigured
+from ulak.settings import Changes as Section
 from ulak.spine.handler import Handler
 from ulak.spine.loops.chores import Chores
 from ulak.spine.room import Host, Room
@@ -32,6 +33,7 @@ TABLES = ("e_invoice_gib_users", "e_despatch_gib_users", "gib_user_changelog", "
 def changes_room(host: Host) -> Room[Changes]:
     section = host.settings.changes
     registries = Registries(section)
+    _check_names(section, registries)
     storehouse = Storehouse(Path(section.folder), section.archive_url)
     poster = Poster(tuple(host.settings.channels.webhook.allow), host.clock)
     gauges = ChangesGauges(host.clock, section, registries)
@@ -77,6 +79,22 @@ def changes_room(host: Host) -> Room[Changes]:
         close=close,
         tables=TABLES,
     )
+
+
+def _check_names(section: Section, registries: Registries) -> None:
+    """A rule for a feed that nobody publishes, or an event that never comes, would wait for ever without a word."""
+    for rule in section.rule:
+        if rule.feed not in registries.feeds:
+            known = ", ".join(registries.feeds)
+            raise Misconfigured(f"changes.rule: no feed {rule.feed!r:.50}; there are: {known}")
+        fields = registries.feeds[rule.feed].fields
+        if unknown := sorted(set(rule.fields) - set(fields)):
+            raise Misconfigured(
+                f"changes.rule: {rule.feed} has no field {unknown[0]!r:.50}; it has: {', '.join(fields)}"
+            )
+    for one in section.announce:
+        if unknown := sorted(set(one.events) - set(EVENTS)):
+            raise Misconfigured(f"changes.announce: no event {unknown[0]!r:.50}; there are: {', '.join(EVENTS)}")
 
 
 def _ensure(tx: Tx, registries: Registries) -> None:
