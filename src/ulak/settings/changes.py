@@ -51,7 +51,7 @@ class Gib(Section):
         description="ZIP of the GB list (http, https, file).",
         json_schema_extra=also("GibEndpoints__GbListUrl"),
     )
-    cron: str = Field("", description="When to sync, in Europe/Istanbul; empty is never by itself.")
+    cron: str = Field("", description="When to sync (cron, in Europe/Istanbul); empty: only on request.")
 
     _addresses = field_validator("pk_url", "gb_url")(_is_address)
 
@@ -61,14 +61,14 @@ class ListSource(Section):
 
     name: str = Field(pattern=_NAME, description="Name of the registry and of its feed.")
     format: Literal["csv", "jsonl", "xml"] = Field(description="Form of the list.")
-    url: str = Field(description="Where it is: http, https or file.")
-    compression: Literal["none", "gzip", "zip"] = Field("none", description="How it is packed.")
+    url: str = Field(description="Its address: http, https or file.")
+    compression: Literal["none", "gzip", "zip"] = Field("none", description="Compression of the file.")
     record: str = Field("", description="XML: the element of a record.")
     key: str = Field(min_length=1, description="Column, member or path that identifies a record.")
     fields: dict[str, str] = Field(min_length=1, description="Published name = where it stands in the source.")
     delimiter: str = Field(",", min_length=1, max_length=1, description="CSV: between two columns.")
     encoding: str = Field("utf-8", description="Encoding of the text.")
-    cron: str = Field("", description="When to sync, in Europe/Istanbul; empty is never by itself.")
+    cron: str = Field("", description="When to sync (cron, in Europe/Istanbul); empty: only on request.")
 
     _address = field_validator("url")(_is_address)
 
@@ -97,15 +97,15 @@ class Announcement(Section):
 
     url: str = Field(description="Where to post.")
     format: Literal["json", "slack"] = Field("json", description='The whole event, or {"text": …} as Slack takes it.')
-    events: tuple[str, ...] = Field((), description="Only these events; empty is all.")
+    events: tuple[str, ...] = Field((), description="Only these events; empty: all.")
 
 
 class Rule(Section):
     """Changes that become jobs."""
 
     feed: str = Field(description="Feed whose changes are looked at.")
-    change: Literal["added", "modified", "removed", ""] = Field("", description="Only this change; empty is all.")
-    fields: tuple[str, ...] = Field((), description="Modified: only if one of these fields differs; empty is all.")
+    change: Literal["added", "modified", "removed", ""] = Field("", description="Only this change; empty: all.")
+    fields: tuple[str, ...] = Field((), description="Modified: only if one of these fields differs; empty: any.")
     kind: str = Field(min_length=1, max_length=100, description="Job kind that is enqueued for each change.")
 
 
@@ -124,22 +124,27 @@ class Changes(Section):
         10,
         ge=0,
         le=100,
-        description="More removals than this part of what is published are withheld.",
+        description="Removals above this percentage of the published records are withheld.",
         json_schema_extra=also("GibEndpoints__MaxAllowedRemovalPercent"),
     )
-    removal_floor: int = Field(0, ge=0, le=1_000_000_000, description="So many removals are never withheld.")
+    removal_floor: int = Field(0, ge=0, le=1_000_000_000, description="Up to this many removals are never withheld.")
     guard_floor: int = Field(
         100, ge=0, le=1_000_000_000, description="With fewer records than this the next three guards are off."
     )
-    modified_percent: float = Field(50, ge=0, le=100, description="More modifications put a list into quarantine.")
+    modified_percent: float = Field(
+        50, ge=0, le=100, description="A list that modifies more per cent of the records is quarantined."
+    )
     alias_loss_percent: float = Field(
-        10, ge=0, le=100, description="A larger loss of aliases, by users who stay, puts a list into quarantine."
+        10,
+        ge=0,
+        le=100,
+        description="A list in which users who stay lose more per cent of their aliases is quarantined.",
     )
     count_percent: float = Field(
-        50, ge=0, le=100, description="A larger change of the number of records puts a list into quarantine."
+        50, ge=0, le=100, description="A list that changes the number of records by more per cent is quarantined."
     )
     accept_after: int = Field(
-        0, ge=0, le=1000, description="Equal lists after which a quarantine ends by itself; 0 is never."
+        0, ge=0, le=1000, description="A quarantine ends by itself after this many equal lists; 0: never."
     )
     batch_size: int = Field(
         25_000,
@@ -156,14 +161,16 @@ class Changes(Section):
         json_schema_extra=also("GibEndpoints__DownloadTimeout"),
     )
     compare: Literal["fields", "seed"] = Field(
-        "fields", description="Modified is what differs in any published field, or (seed) in content_hash."
+        "fields", description="A record is modified if any published field differs, or (seed) its content_hash."
     )
     archive_days: int = Field(30, ge=1, le=3650, description="How long archives are kept; the newest always is.")
     archive_url: str = Field("", description="s3://bucket/prefix to keep archives there too; needs ulak[s3].")
-    stale_hours: float = Field(24, gt=0, le=8760, description="A list with a cron that is older is told by /readyz.")
+    stale_hours: float = Field(
+        24, gt=0, le=8760, description="/readyz gives a reason when a list with a cron is older."
+    )
     gib: Gib = Gib()
     registry: tuple[ListSource, ...] = Field((), description="Lists of your own.")
-    announce: tuple[Announcement, ...] = Field((), description="Who is told how a sync ended.")
+    announce: tuple[Announcement, ...] = Field((), description="Addresses that are told how a sync ended.")
     rule: tuple[Rule, ...] = Field((), description="Changes that become jobs.")
 
     @field_validator("download_timeout_seconds", mode="before")
