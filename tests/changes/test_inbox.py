@@ -85,9 +85,9 @@ async def test_files_of_a_sync_that_finds_another_at_work_are_dropped(desk, monk
     other = await desk.ulak.enqueue("ours.other")  # nobody serves it: it stays unfinished
     begin = jobs._begin
 
-    def begin_behind_another(tx, order, live):
+    def begin_behind_another(tx, order):
         lease.take(tx, "gib", other, lambda _tx, _job: False)
-        return begin(tx, order, live)
+        return begin(tx, order)
 
     monkeypatch.setattr(jobs, "_begin", begin_behind_another)
     desk.lay_simple(range(1, 5))

@@ -78,14 +78,13 @@ async def test_a_frozen_worker_that_lost_its_lease_writes_nothing(desk):
         await store.write(lease.append, [(before.head_pos + 2, rows[0][1])], held=frozen, feed="einvoice", sync=1)
     with pytest.raises(lease.LostLease):
         await store.write(lease.clear_above, frozen, "einvoice", before.head_pos)
-    from ulak.changes.jobs import enqueue
     from ulak.changes.model import SyncVerdict
     from ulak.changes.syncing.publication import Ending, FeedChange, end_sync
 
     changes = {"einvoice": FeedChange(added=1)}
     ending = Ending(1, "gib", SyncVerdict.PUBLISHED, frozen, changes)
     with pytest.raises(lease.LostLease):
-        await store.write(end_sync, ending, enqueue, lambda _event, _data: [])
+        await store.write(end_sync, ending, ())
     assert await desk.state() == before
     report = await desk.publish(range(1, 22))
     assert report.feeds["einvoice"].added == 1

@@ -72,6 +72,6 @@ def archive(row: ArchiveRow, epoch: str) -> Answer:
 
 
 def collapsed(versions: Sequence[Version]) -> list[Version]:
-    """Of each key the last version, in the order of the log."""
+    """Return the last version of each key, in the order of the log."""
     last = {version.key: version for version in versions}
     return sorted(last.values(), key=lambda version: version.pos)

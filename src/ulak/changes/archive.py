@@ -1,4 +1,4 @@
-"""Archives: the whole of a feed at one head as XML.GZ, which says from where to read on."""
+"""Archives: a whole feed at one head as XML.GZ, with the cursor from which to read on."""
 
 from __future__ import annotations
 

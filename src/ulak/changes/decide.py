@@ -25,6 +25,16 @@ class GuardLimits:
     count_percent: float = 50
     ceiling: int | None = None
 
+    @property
+    def bounds(self) -> dict[str, float]:
+        """By guard, in per cent."""
+        return {
+            "removed": self.removal_percent,
+            "modified": self.modified_percent,
+            "aliases": self.alias_loss_percent,
+            "count": self.count_percent,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class GuardVerdict:
@@ -48,22 +58,17 @@ def judge(feeds: Mapping[str, Feed], deltas: Mapping[str, FeedDelta], limits: Gu
         for name, delta in deltas.items()
         if delta.removed > limits.removal_floor and values[name, "removed"] > limits.removal_percent
     )
-    bounds = {
-        "modified": limits.modified_percent,
-        "aliases": limits.alias_loss_percent,
-        "count": limits.count_percent,
-    }
     reasons = [
-        f"{name}: {_TOLD[guard]} by {values[name, guard]:.1f} %, more than {bound:g} %"
+        f"{name}: {why} by {values[name, guard]:.1f} %, more than {limits.bounds[guard]:g} %"
         for name in deltas
         if feeds[name].count >= max(limits.guard_floor, 1)
-        for guard, bound in bounds.items()
-        if values[name, guard] > bound
+        for guard, why in _QUARANTINES.items()
+        if values[name, guard] > limits.bounds[guard]
     ]
     return GuardVerdict(withheld, "; ".join(reasons) or None, values)
 
 
-_TOLD = {
+_QUARANTINES = {
     "modified": "records would be modified",
     "aliases": "users who stay would lose aliases of a role",
     "count": "the number of records would change",
@@ -92,7 +97,7 @@ def is_initial(feed: Feed, delta: FeedDelta) -> bool:
 
 
 def next_stamp(now_millis: int, feeds: Mapping[str, Feed]) -> int:
-    """Whole seconds, and later than every stamp before it: two syncs within a second would hide the second one."""
+    """Whole seconds, later than every earlier stamp: with an equal one, readers of the first sync miss the second."""
     return max([now_millis // 1000, *(feed.stamp + 1 for feed in feeds.values() if feed.stamp is not None)])
 
 

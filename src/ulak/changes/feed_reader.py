@@ -64,7 +64,7 @@ class FeedReader:
             self._stamps[name] = max(feed.stamp or 0, self._stamps.get(name, 0))
 
     def stamp(self, name: str) -> int | None:
-        """When a feed was last published, as of the last look; of a name that no feed has, when any was."""
+        """Return when a feed was last published, as of the last look; for a name that no feed has, when any was."""
         asked = [self._stamps[name]] if name in self._stamps else self._stamps.values()
         return max(asked, default=0) or None
 

@@ -20,7 +20,7 @@ def record_hash(identifier: str, fields: Fields) -> bytes:
 
 
 def changed_fields(before: Fields | None, after: Fields | None) -> list[str]:
-    """Names of the fields that differ, in their order; of a record that came or went, none."""
+    """Return the names of the fields that differ, in their order; none for a record that came or went."""
     if before is None or after is None:
         return []
     return [name for name in after if before.get(name) != after[name]]

@@ -55,13 +55,13 @@ class Copy:
 
     @property
     def cursor(self) -> str | None:
-        found = self._meta("cursor")
-        return None if found is None else str(found)
+        found: str | None = self._meta("cursor")
+        return found
 
     @property
     def feed(self) -> str | None:
-        found = self._meta("feed")
-        return None if found is None else str(found)
+        found: str | None = self._meta("feed")
+        return found
 
     def state_hash(self) -> str:
         return state_hash(self._sums.packed())

@@ -65,7 +65,7 @@ def write_list(path: Path, role: str, plan: Plan) -> None:
 
 
 def users_of(role: str, plan: Plan) -> Iterator[str]:
-    """Of each user the block that its file has, in no particular order of identifiers."""
+    """Return the block of each user in a file, in no particular order of identifiers."""
     for number in range(plan.users + round(plan.users * plan.churn / 3) * plan.generation):
         version = _version(plan, number)
         if version is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from ulak import codec
 from ulak.changes import istanbul, pruning, records, watches
 from ulak.changes.archive import ArchiveHead, Written, write_archive
 from ulak.changes.gauges import ChangesGauges
-from ulak.changes.model import ANNOUNCE, Cursor, Feed, SyncVerdict
+from ulak.changes.model import Cursor, Feed, SyncVerdict
 from ulak.changes.poster import Poster
 from ulak.changes.records import ArchiveRow
 from ulak.changes.registry import Registries
@@ -25,14 +25,12 @@ from ulak.changes.syncing.run import SyncRun
 from ulak.changes.syncing.workshop import Workshop
 from ulak.errors import Permanent, Refused
 from ulak.log import get_logger
-from ulak.settings import Announcement
 from ulak.settings import Changes as Section
-from ulak.spine.job import Job, NewJob
+from ulak.spine.job import Job
 from ulak.spine.outcome import Cancel, Done, Snooze
 from ulak.spine.room import Host
 from ulak.spine.store import Tx
 from ulak.spine.trace import with_trace
-from ulak.spine.units.enqueue import enqueue_owed
 from ulak.spine.units.records import read_record
 
 log = get_logger("ulak.changes")
@@ -53,10 +51,6 @@ def to_order(job: Job) -> Order:
 def is_live(tx: Tx, job: int) -> bool:
     found = read_record(tx, job)
     return found is not None and found.settled_at is None
-
-
-def enqueue(tx: Tx, jobs: Sequence[tuple[str, Any]]) -> None:
-    enqueue_owed(tx, [NewJob(kind, payload) for kind, payload in jobs])
 
 
 class ChangesJobs:
@@ -87,7 +81,7 @@ class ChangesJobs:
         entry, shop = self._registries.get(order.registry), self._shop(order.registry)
         if order.inbox is not None:
             await asyncio.to_thread(shop.claim_files, order.inbox, order.sync)
-        held = await self._host.store.write(_begin, order, is_live)
+        held = await self._host.store.write(_begin, order)
         if held is None:
             return self._done(Ending(order.sync, order.registry, SyncVerdict.BUSY, error="another sync is running"))
         run = SyncRun(self._host, self._section, entry, order, held)
@@ -104,7 +98,6 @@ class ChangesJobs:
         return Workshop(Path(self._section.folder), registry)
 
     def _done(self, ending: Ending) -> Done:
-        announced = partial(_announced, self._section.announce)
         log.info(
             "synced",
             registry=ending.registry,
@@ -117,7 +110,7 @@ class ChangesJobs:
             "verdict": ending.verdict.value,
             "error": ending.error,
         }
-        return Done(result, unit=partial(end_sync, ending=ending, enqueue=enqueue, announce=announced))
+        return Done(result, unit=partial(end_sync, ending=ending, announcements=self._section.announce))
 
     # Archives
 
@@ -134,7 +127,7 @@ class ChangesJobs:
                     return Done({"archive": "none is missing"})
                 await export_feed(self._host, feed, rows)
                 head = self._archive_head(feed, form.document)
-                run = self._host.run if rows.stat().st_size > SMALL_BYTES else _here
+                run = self._host.run if rows.stat().st_size > SMALL_BYTES else asyncio.to_thread
                 written: Written = await run(write_archive, form, head, str(rows), str(fresh))
                 if not await self._is_pruned_over(feed):
                     break
@@ -227,9 +220,9 @@ class ChangesJobs:
             await asyncio.to_thread(shop.release)
 
 
-def _begin(tx: Tx, order: Order, live: Any) -> lease.SyncLease | None:
+def _begin(tx: Tx, order: Order) -> lease.SyncLease | None:
     records.add_sync(tx, order.sync, order.registry)
-    return lease.take(tx, order.registry, order.sync, live)
+    return lease.take(tx, order.registry, order.sync, is_live)
 
 
 def _holds_nothing(tx: Tx, registry: str) -> bool:
@@ -237,14 +230,6 @@ def _holds_nothing(tx: Tx, registry: str) -> bool:
     row = records.read_registry(tx, registry)
     is_busy = row is not None and row.lease_owner is not None and is_live(tx, row.lease_owner)
     return not is_busy and tx.row(records.sql.find_held, registry=registry) is None
-
-
-def _announced(asked: Sequence[Announcement], event: str, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [
-        (ANNOUNCE, {"url": one.url, "format": one.format, "event": event, "data": data})
-        for one in asked
-        if not one.events or event in one.events
-    ]
 
 
 def _slack(given: Mapping[str, Any]) -> dict[str, str]:
@@ -255,10 +240,6 @@ def _slack(given: Mapping[str, Any]) -> dict[str, str]:
     )
     told = [f"{given['event']}: {data['registry']} {data['verdict']}", data["error"] or "", numbers]
     return {"text": "\n".join(line for line in told if line)}
-
-
-async def _here(function: Any, /, *args: Any) -> Any:
-    return await asyncio.to_thread(function, *args)
 
 
 def _part(tx: Tx, feed: Feed, end: int) -> tuple[list[Any], list[watches.Watch]]:

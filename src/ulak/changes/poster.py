@@ -21,7 +21,7 @@ class Poster:
     async def post(
         self, url: str, body: bytes, identifier: str, secret: str | None = None, trace: str | None = None
     ) -> int:
-        """The status of the answer; raises what a job makes of a refusal."""
+        """Return the status of the answer; a refusal raises the error that the job ends or retries with."""
         target, now = check_url(url), self._clock.now()
         headers = {"Content-Type": "application/json", **headers_of(trace)}
         if secret:

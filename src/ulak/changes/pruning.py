@@ -15,7 +15,7 @@ SYNCS_KEPT_DAYS = 400
 
 
 def raise_floor(tx: Tx, name: str, retention_days: float) -> Feed:
-    """Move the beginning of the log over the syncs that are too old; what lies below is then nobody's change."""
+    """Move the beginning of the log past the syncs that are too old; rows below it are then no longer changes."""
     feed = records.read_feeds(tx)[name]
     cutoff = tx.now // 1000 - round(retention_days * DAY_SECONDS)
     row = tx.row(sql.find_expired, feed=name, cutoff=cutoff)

@@ -50,7 +50,6 @@ class ArchiveRow:
 @dataclass(frozen=True, slots=True)
 class RegistryRow:
     lease_owner: int | None
-    lease_epoch: int
     accepted: LastList
     seen_at: int | None
     published_at: int | None
@@ -70,7 +69,7 @@ def _feed(row: tuple[Any, ...]) -> Feed:
 
 def read_registry(tx: Tx, name: str) -> RegistryRow | None:
     row = tx.row(sql.read_registry, name=name)
-    return None if row is None else RegistryRow(row[0], row[1], LastList(**codec.decode(row[2])), row[3], row[4])
+    return None if row is None else RegistryRow(row[0], LastList(**codec.decode(row[1])), row[2], row[3])
 
 
 # The log

@@ -101,7 +101,7 @@ class Changes:
         """Publish what a sync held back, as a new sync, if it is no more than the ceiling."""
         row = await self._row(registry, sync_id)
         self._check_held(row)
-        total = held_back(row)
+        total = _held_back(row)
         if total > ceiling:
             raise Conflict(f"sync {self._text(row.id)} held back {total} changes, more than the ceiling {ceiling}")
         order = {"registry": registry, "approves": row.id, "ceiling": ceiling, "digest": row.digest}
@@ -147,7 +147,9 @@ class Changes:
         return found
 
     def _report(self, row: SyncRow) -> SyncReport:
-        return to_report(row, self._text(row.id))
+        feeds = msgspec.json.decode(row.feeds, type=dict[str, FeedReport])
+        seconds = None if row.ended_at is None else (row.ended_at - row.started_at) / 1000
+        return SyncReport(self._text(row.id), row.status, row.verdict, row.error, seconds, feeds)
 
     # Feeds
 
@@ -246,12 +248,6 @@ def _list_syncs(tx: Tx, registry: str, before: int, limit: int) -> list[SyncRow]
     return [(_read_sync(tx, registry, row.id) or row) if row.status == SyncStatus.RUNNING else row for row in rows]
 
 
-def held_back(row: SyncRow) -> int:
+def _held_back(row: SyncRow) -> int:
     feeds = msgspec.json.decode(row.preview or "{}")
     return sum(feed["added"] + feed["modified"] + feed["removed"] for feed in feeds.values())
-
-
-def to_report(row: SyncRow, sync_id: str) -> SyncReport:
-    feeds = msgspec.json.decode(row.feeds, type=dict[str, FeedReport])
-    seconds = None if row.ended_at is None else (row.ended_at - row.started_at) / 1000
-    return SyncReport(sync_id, row.status, row.verdict, row.error, seconds, feeds)

@@ -1,4 +1,4 @@
-"""Cuts an XML list at the end of each record, without parsing it; what stands between records must be nothing."""
+"""Cuts an XML list at the end of each record, without parsing it; nothing may stand between records."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _NOT_A_TAG = re.compile(rb"<\?.*?\?>|<!--.*?-->", re.DOTALL)
 
 
 def cut(stream: BinaryIO, record: str, root: str | None, encoding: str = "utf-8") -> Iterator[list[bytes]]:
-    """Batches of raw blocks in UTF-8, each with what stands before it: `bare_block` takes that off, and checks it.
+    """Yield batches of raw blocks in UTF-8. A block includes the text before it, which `bare_block` checks and removes.
 
-    The list's own beginning and end are checked on the way.
+    The beginning and the end of the list are checked on the way.
     """
     chunks = _chunks(stream) if encoding == "utf-8" else _recoded(_chunks(stream), encoding)
     begin = re.compile(rb"<%s[\s/>]" % re.escape(record.encode()))
@@ -46,7 +46,7 @@ def cut(stream: BinaryIO, record: str, root: str | None, encoding: str = "utf-8"
 
 
 def bare_block(block: bytes, record: str) -> bytes:
-    """A block from `<record` on; raises Unfit for what can't stand there. A block that is known was checked before."""
+    """Return a block from `<record` on; raises Unfit for any other text. A block that is known was checked before."""
     own, name = block.lstrip(), record.encode()
     if not own.startswith(b"<" + name) or own[len(name) + 1 : len(name) + 2] not in _AFTER_NAME:
         raise Unfit(f"something stands between its records: {own[:40]!r}")
@@ -99,7 +99,7 @@ def _check_head(head: bytes, root: str | None, encoding: str) -> list[bytes]:
 
 
 def _codec(encoding: str) -> str:
-    """One name for all by which an encoding is known; its own for one that is not."""
+    """Return the same name for every alias of an encoding; an unknown one keeps its own."""
     try:
         return codecs.lookup(encoding).name
     except LookupError:

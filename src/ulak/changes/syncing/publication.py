@@ -1,8 +1,8 @@
-"""The end of a sync, in the transaction that settles its job: heads and stamps move, or nothing does."""
+"""Ends a sync in the transaction that settles its job: all heads and stamps move, or none does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import msgspec
 from ulak import codec
 from ulak.changes import decide, istanbul, records
 from ulak.changes.model import (
+    ANNOUNCE,
     ARCHIVE,
     COMPLETED,
     FAILED,
@@ -32,8 +33,11 @@ from ulak.changes.model import (
 from ulak.changes.state import Sums, state_hash
 from ulak.changes.syncing import lease
 from ulak.changes.syncing.lease import SyncLease
+from ulak.settings import Announcement
+from ulak.spine.job import NewJob
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
+from ulak.spine.units.enqueue import enqueue_owed
 
 sql = Queries("ulak.changes")
 
@@ -72,13 +76,8 @@ class Ending:
     approved: bool = False
 
 
-# Puts jobs into the same commit, whatever their bounds.
-Enqueue = Callable[[Tx, Sequence[tuple[str, Any]]], None]
-Announce = Callable[[str, Mapping[str, Any]], Sequence[tuple[str, Any]]]
-
-
-def end_sync(tx: Tx, ending: Ending, enqueue: Enqueue, announce: Announce) -> None:
-    """Publish what was written, note how it ended, tell who asked for it. A lost lease changes nothing."""
+def end_sync(tx: Tx, ending: Ending, announcements: Sequence[Announcement]) -> None:
+    """Publish what was written, save how the sync ended, and enqueue what follows. A lost lease changes nothing."""
     if ending.lease is not None:
         lease.check(tx, ending.lease)
     feeds = {name: feed for name, feed in records.read_feeds(tx).items() if feed.registry == ending.registry}
@@ -93,7 +92,7 @@ def end_sync(tx: Tx, ending: Ending, enqueue: Enqueue, announce: Announce) -> No
     if ending.lease is not None:
         tx.execute(sql.end_lease, name=ending.registry, lease=ending.lease.number, now=tx.now)
     first = {name for name, feed in feeds.items() if publishes and feed.stamp is None}  # an empty feed has one, too
-    _tell(tx, ending, reports, first, enqueue, announce)
+    _tell(tx, ending, reports, first, announcements)
 
 
 def _publish(tx: Tx, ending: Ending, feeds: dict[str, Feed]) -> dict[str, FeedReport]:
@@ -204,8 +203,7 @@ def _tell(
     ending: Ending,
     reports: dict[str, FeedReport],
     first: set[str],
-    enqueue: Enqueue,
-    announce: Announce,
+    announcements: Sequence[Announcement],
 ) -> None:
     told = {
         "registry": ending.registry,
@@ -218,11 +216,16 @@ def _tell(
     events = _events(ending.verdict)
     for event in events:
         tx.emit(event, ending.sync, SYNC, told)
-    jobs = [job for event in events for job in announce(event, told)]
+    jobs = [
+        NewJob(ANNOUNCE, {"url": one.url, "format": one.format, "event": event, "data": told})
+        for event in events
+        for one in announcements
+        if not one.events or event in one.events
+    ]
     moved = [name for name, change in ending.changes.items() if change.rows]
-    jobs += [(ARCHIVE, {"feed": name}) for name in sorted({*moved, *first})]
-    jobs += [(FAN_OUT, {"feed": name}) for name in moved if not ending.changes[name].initial]
-    enqueue(tx, [*jobs, (PRUNE, {"registry": ending.registry})])
+    jobs += [NewJob(ARCHIVE, {"feed": name}) for name in sorted({*moved, *first})]
+    jobs += [NewJob(FAN_OUT, {"feed": name}) for name in moved if not ending.changes[name].initial]
+    enqueue_owed(tx, [*jobs, NewJob(PRUNE, {"registry": ending.registry})])
 
 
 def _events(verdict: SyncVerdict) -> list[str]:

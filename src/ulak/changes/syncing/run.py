@@ -33,7 +33,7 @@ from ulak.spine.loops.bulk import analyze_tables, write_in_slices
 from ulak.spine.room import Host
 
 MAX_SAMPLE = 100
-MIN_ROWS = 100  # a slice of them takes about a millisecond; on a busy machine the slices else shrank to a few rows each
+MIN_ROWS = 100  # about a millisecond; without a floor, slices shrink to a few rows on a busy machine
 
 
 class SyncRun:
@@ -74,7 +74,7 @@ class SyncRun:
             last = replace(self._last, files=files.known)
             return self._ending(SyncVerdict.UNCHANGED, last=last, digest=files.digest)
         diff = await comparer.run(files.paths, files.sizes())
-        files.refuse_twins()  # what else is wrong with a file says more
+        files.refuse_twins()  # last, since every other complaint says more
         return await self._judge(files, diff)
 
     def _is_unchanged(self, files: ListFiles) -> bool:
@@ -123,13 +123,7 @@ class SyncRun:
 
     def _guards(self, verdict: GuardVerdict) -> dict[str, dict[str, dict[str, float]]]:
         """By feed and guard: its value and its limit, both in per cent."""
-        limits = self._limits(accepted=False)
-        bounds = {
-            "removed": limits.removal_percent,
-            "modified": limits.modified_percent,
-            "aliases": limits.alias_loss_percent,
-            "count": limits.count_percent,
-        }
+        bounds = self._limits(accepted=False).bounds
         found: dict[str, dict[str, dict[str, float]]] = {}
         for (feed, guard), value in verdict.values.items():
             found.setdefault(feed, {})[guard] = {"value": round(value, 3), "limit": bounds[guard]}

@@ -34,7 +34,7 @@ class Workshop:
         shutil.rmtree(self.root / "work" / str(sync), ignore_errors=True)
 
     def claim_files(self, name: str, sync: int) -> None:
-        """From now on the files that a person has named belong to a sync, which needs them for each of its attempts."""
+        """Give the files that a person has named to a sync, which needs them for each of its attempts."""
         with contextlib.suppress(OSError):  # an earlier attempt has claimed them
             (self.inbox / name).rename(self.claimed_files(sync))
 
@@ -45,7 +45,7 @@ class Workshop:
         return [int(path.stem) for path in self.inbox.glob(f"*{_CLAIMED}")]
 
     def drop_files(self, claim: str | int) -> None:
-        """Files that a person has named: of a sync, or under the name that they have before one claims them."""
+        """Remove files that a person has named: those of a sync, or those of a folder that none has claimed yet."""
         path = self.inbox / claim if isinstance(claim, str) else self.claimed_files(claim)
         shutil.rmtree(path, ignore_errors=True)
 
@@ -61,7 +61,7 @@ class Workshop:
         (self.held / "known.json").write_bytes(msgspec.json.encode(known))
 
     def held_files(self) -> dict[str, tuple[Path, dict[str, str]]]:
-        """Of each role the file and what is known of it; nothing when this machine holds no list."""
+        """Return the file of each role and what is known of it; empty when this machine holds no list."""
         listed = self.held / "known.json"
         known: dict[str, dict[str, str]] = msgspec.json.decode(listed.read_bytes()) if listed.exists() else {}
         return {role: (self.held / role, one) for role, one in known.items()}
