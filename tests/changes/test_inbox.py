@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
+
 from tests.changes.lists import simple
 from ulak.changes import jobs
 from ulak.changes.jobs import ChangesJobs
 from ulak.changes.syncing import lease
 from ulak.changes.syncing.comparing import Comparer
+from ulak.errors import Invalid
 from ulak.testing import drain
 
 NAME = "a" * 32
@@ -35,6 +38,15 @@ async def test_files_of_a_sync_are_gone_after_its_end(desk):
     desk.lay_simple(range(1, 5))
     report = await ended(desk, await desk.room.start("gib", inbox=stage(desk)))
     assert (report.verdict, left(desk)) == ("published", [])
+
+
+async def test_files_of_another_registry_are_refused_and_begin_no_sync(desk):
+    folder = desk.room.inbox("gib") / NAME
+    folder.mkdir(parents=True)
+    (folder / "list").write_text("id,name")
+    with pytest.raises(Invalid, match="the files PK and GB, but PK is missing"):
+        await desk.room.start("gib", inbox=NAME)
+    assert (await desk.room.list_syncs("gib"), left(desk)) == ([], [])
 
 
 async def test_an_attempt_that_dies_before_its_commit_finds_its_files_again(desk, monkeypatch):

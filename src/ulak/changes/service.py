@@ -49,8 +49,10 @@ class Changes:
 
     async def start(self, registry: str, *, inbox: str | None = None) -> SyncReport:
         """Ask for a sync. While one runs, the answer is `partial` and names that one."""
-        self.registries.get(registry)
-        payload = {"registry": registry} | ({} if inbox is None else {"inbox": inbox})
+        roles, payload = self.registries.get(registry).source.roles, {"registry": registry}
+        if inbox is not None:
+            await asyncio.to_thread(_check_files, self._shop(registry), inbox, roles)
+            payload["inbox"] = inbox
         begun = await self._start(registry, payload)
         if begun.status == SyncStatus.PARTIAL and inbox is not None:
             await asyncio.to_thread(self._shop(registry).drop_files, inbox)
@@ -215,6 +217,13 @@ class Changes:
     async def unwatch(self, feed: str, watch_id: str) -> None:
         self.registries.feed(feed)
         await self._host.store.write(watches.drop_watch, feed, self._number(watch_id))
+
+
+def _check_files(shop: Workshop, inbox: str, roles: Sequence[str]) -> None:
+    if missing := [role for role in roles if not (shop.inbox / inbox / role).is_file()]:
+        shop.drop_files(inbox)
+        why = f"must have the files {' and '.join(roles)}, but {missing[0]} is missing"
+        raise Invalid(f"the inbox {why}", fields=[("inbox", why)])
 
 
 def _enqueue_sync(tx: Tx, row: Row, registry: str) -> int | None:
