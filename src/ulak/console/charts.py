@@ -9,6 +9,7 @@ from typing import Any
 
 WIDE, TALL, SPARK_WIDE, SPARK_TALL = 900, 228, 100, 24
 SECONDS, MIN_SECONDS, TOP = 900, 60, 38
+STEPS = (1, 2, 2.5, 5, 10)  # console.js has the same
 
 
 def spark(values: Sequence[float]) -> str:
@@ -61,6 +62,6 @@ def flow(
 
 
 def nice(value: float) -> float:
-    """1, 2 or 5 times a power of ten, the next above a value."""
+    """1, 2, 2.5 or 5 times a power of ten, the next above a value."""
     power = 10.0 ** math.floor(math.log10(value))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= value * 0.999)
+    return next(factor * power for factor in STEPS if factor * power >= value * 0.999)

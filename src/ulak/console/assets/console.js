@@ -58,7 +58,7 @@ function spark(values) {
 }
 function nice(value) {
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= value * 0.999);
+  return [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((one) => one >= value * 0.999);
 }
 function drawNotes(incidents, end, seconds) {
   const notes = $("#flow-notes");
