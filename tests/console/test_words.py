@@ -141,7 +141,7 @@ def test_one_thing_is_told_as_one():
     say = Say("en")
     assert say("{n} dead letters", n=1) == "1 dead letter"
     assert say("{n} dead letters", n=12) == "12 dead letters"
-    assert say("Of the last {n} messages, failed: {m}.", n=25, m=1) == "Of the last 25 messages, failed: 1."
+    assert say("Failed of the last {n} messages: {m}.", n=25, m=1) == "Failed of the last 25 messages: 1."
     assert Say("tr")("{n} dead letters", n=1) == "1 ölü mektup"
 
 

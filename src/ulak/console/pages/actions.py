@@ -29,8 +29,8 @@ ACKNOWLEDGE = Action(
     "Acknowledge",
     "POST",
     "/api/actions/runs/{run_id}/acknowledge",
-    title="Say that somebody has seen it?",
-    follows="What is still to come is not sent.",
+    title="Acknowledge 1 run?",
+    follows="Steps that are still to come are not sent.",
     go=True,
     when=lambda row: row["state"] in OPEN,
 )

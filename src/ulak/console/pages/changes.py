@@ -77,7 +77,7 @@ def _verdict(found: Found) -> str:
     registries = (found.of(STATUS) or {}).get("registries", {})
     if held:
         return found.say(
-            "Snapshots that wait for a person: {names}. Readers still get the list before.",
+            "Snapshots that wait for a person: {names}. Readers still get the previous list.",
             names=", ".join(name for name, _ in held),
         )
     if not any(one.get("lastSync") for one in registries.values()):
@@ -101,7 +101,7 @@ def _sync_verdict(found: Found) -> Markup:
             )
         )
     return Markup("{}. <b>{}</b>").format(
-        say.told(sync.get("error") or ""), say("Nothing of it is published; readers still get the list before.")
+        say.told(sync.get("error") or ""), say("None of it is published; readers still get the previous list.")
     )
 
 

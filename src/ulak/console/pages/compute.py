@@ -23,7 +23,7 @@ def _verdict(found: Found) -> str:
     if not workers:
         return say("The engine of this process has not started: its first task starts it.")
     busy = sum(one["status"] != "idle" for one in workers)
-    return say("Worker processes: {n}, of which busy: {m}.", n=len(workers), m=busy)
+    return say("Worker processes: {n}, busy: {m}.", n=len(workers), m=busy)
 
 
 def _script_verdict(found: Found) -> str:
@@ -37,7 +37,7 @@ def _script_verdict(found: Found) -> str:
         )
     if found.caller.may("compute"):
         return text
-    return f"{text} {say('What the script gave and printed is shown to keys with the scope compute.')}"
+    return f"{text} {say('The script’s result and output are shown to keys with the scope compute.')}"
 
 
 def _output(found: Found) -> dict[str, Any] | None:
@@ -78,7 +78,7 @@ PAGES = (
                     Column("Ended", "completed_at", "time"),
                 ),
                 Empty(
-                    "No task has run yet. Scripts lie in the folder compute.script_root.",
+                    "No task has run yet. Scripts are in the folder compute.script_root.",
                     "ulak compute submit hello.py",
                 ),
                 key="task_id",

@@ -150,10 +150,10 @@ def _verdict(found: Found) -> str:
     open_ = [line for one in tasks if (line := deadline(one, found))]
     first = min(open_, key=lambda line: str(line["at"]), default=None)
     idle = sum(one["status"] == "IDLE" for one in helpers)
-    text = say("Offers that are open: {n}.", n=len(open_))
+    text = say("Open offers: {n}.", n=len(open_))
     if first is not None:
         text += " " + say("Next deadline in {time}.", time=first["left"])
-    text += " " + say("Helpers: {n}, of whom idle: {m}.", n=len(helpers), m=idle)
+    text += " " + say("Helpers: {n}, idle: {m}.", n=len(helpers), m=idle)
     overdue = (found.of(FAIRNESS) or {}).get("overdueSeconds") or 0
     if overdue:
         return f"{text} {say('A deadline is overdue by {time}.', time=say.seconds(overdue))}"

@@ -32,12 +32,12 @@ def _breakers(found: Found) -> str:
     number = len(found.items(BREAKERS, "breakers"))
     if not number:
         return found.say("Every destination answers; no breaker is open.")
-    return found.say("Destinations that are not tried now: {n}. Each is tried again by itself.", n=number)
+    return found.say("Destinations that are not tried at the moment: {n}. Each is tried again by itself.", n=number)
 
 
 def _timers(found: Found) -> str:
     return found.say(
-        "Cron entries: {n}. Timers that come next: {m}.",
+        "Cron entries: {n}. Next timers: {m}.",
         n=len(found.items("/api/cron")), m=len(found.items("/api/timers?limit=50")),
     )  # fmt: skip
 
@@ -45,7 +45,7 @@ def _timers(found: Found) -> str:
 def _events(found: Found) -> str:
     log = found.of(NEWEST_EVENT) or {"oldest": 1, "newest": 0}
     return found.say(
-        "Everything that happened, in the order of its commits, newest first: {n} events are kept.",
+        "Everything that happened, in commit order, newest first: {n} events are kept.",
         n=max(log["newest"] - log["oldest"] + 1, 0),
     )
 
@@ -118,13 +118,13 @@ PAGES = (
                         "POST",
                         "/api/cron/{name}/run",
                         title="Run {name} now?",
-                        follows="One job is enqueued beside its times; the next one stays as planned.",
+                        follows="One job is enqueued in addition to its times; the next time stays as planned.",
                         go=True,
                     ),
                 ),
             ),
             Table(
-                "Timers that come next",
+                "Next timers",
                 "/api/timers?limit=50",
                 (
                     Column("Job", "id", "id", "jobs/{}"),

@@ -79,7 +79,7 @@ JOBS = Table(
         Column("Took", lambda job, _: took(job), "seconds"),
         Column("Accepted", "acceptedAt", "time"),
     ),
-    Empty("No job fits.", "ulak notify send IN_APP ayse Merhaba"),
+    Empty("No job matches.", "ulak notify send IN_APP ayse Merhaba"),
     items="jobs",
     chips=("status", STATUSES),
     counts=_counts,
@@ -122,8 +122,8 @@ def _job_verdict(found: Found) -> Markup:
         "deferred": say("It waits for a time: a delay, a backoff or an open breaker."),
         "behind": say("Its key has no free slot; it waits in line."),
         "suspect": say("Its process died; it runs again, apart."),
-        "cancelled": say("Somebody called it off."),
-        "expired": say("Its time was over before it ran."),
+        "cancelled": say("It was cancelled."),
+        "expired": say("It expired before it ran."),
     }
     told = Markup.escape(texts.get(job["status"], ""))
     if uncertain:
@@ -181,7 +181,7 @@ def _dead_verdict(found: Found) -> str:
     causes = found.items(CAUSES)
     number = sum(one["number"] for one in causes)
     if not number:
-        return found.say("No dead letter: everything that was accepted ended well, or still tries.")
+        return found.say("No dead letter: everything that was accepted ended well, or is still being tried.")
     return found.say(
         "Dead letters: {n}. Causes: {m}. Most frequent: {cause}.",
         n=number, m=len(causes), cause=causes[0]["code"] or found.say(causes[0]["errorClass"]),

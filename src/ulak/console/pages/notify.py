@@ -76,7 +76,7 @@ def _endpoint_verdict(found: Found) -> str:
     if endpoint["successRate"] is None:
         return say("Nothing was sent there in 24 hours.")
     return say(
-        "It took {share} of {n} attempts in 24 hours.",
+        "It accepted {share} of {n} attempts in 24 hours.",
         share=say.percent(endpoint["successRate"]),
         n=endpoint["attempts"],
     )
@@ -86,7 +86,7 @@ def _verdict(found: Found) -> str:
     messages = found.items(MESSAGES)
     held = sum(one["status"] == "HELD" for one in messages)
     failed = sum(one["status"] in {"FAILED", "DEAD"} for one in messages)
-    text = found.say("Of the last {n} messages, failed: {m}.", n=len(messages), m=failed)
+    text = found.say("Failed of the last {n} messages: {m}.", n=len(messages), m=failed)
     parts = [text if messages else found.say("No message was sent yet.")]
     if held:
         parts.append(found.say("Held, for a person: {n}.", n=held))
@@ -109,7 +109,7 @@ def _message_verdict(found: Found) -> str:
     if field_of(message, "detail.detail.simulated"):
         text += " " + say("Simulated: nothing left the machine.")
     if message["uncertainAttempts"]:
-        text += " " + say("Attempts of which nobody knows how they ended: {n}.", n=message["uncertainAttempts"])
+        text += " " + say("Attempts whose end nobody saw: {n}.", n=message["uncertainAttempts"])
     return text
 
 
@@ -139,7 +139,7 @@ PAGES = (
                     Column("Accepted", "createdAt", "time"),
                     Column("Ended", "settledAt", "time"),
                 ),
-                Empty("No message fits.", "ulak notify send IN_APP ayse Merhaba"),
+                Empty("No message matches.", "ulak notify send IN_APP ayse Merhaba"),
                 chips=("status", STATUSES),
                 filters=(("notificationType", "Type"), ("reference", "Reference")),
                 following="nextBefore",

@@ -39,7 +39,7 @@ def asks(found: Found) -> list[dict[str, Any]]:
             {
                 "hue": "held",
                 "text": say("{n} jobs are held by a restore", n=totals["restored"]),
-                "why": say("They may have run elsewhere; nothing of them runs by itself"),
+                "why": say("They may have run elsewhere; none of them runs by itself"),
                 "href": "/console/store",
                 "do": say("Decide on {n}", n=totals["restored"]),
             }
@@ -137,7 +137,7 @@ def _tiles(found: Found) -> list[dict[str, Any]]:
          "note": _oldest(overview, found) or say("{n} so far", n=overview["totals"]["done"])},
     ]  # fmt: skip
     notes = {
-        "running": say("{n} are suspects, run apart", n=states["suspect"]) if states["suspect"] else "",
+        "running": say("{n} suspects, run apart", n=states["suspect"]) if states["suspect"] else "",
         "behind": say("no free slot for their key") if states["behind"] else "",
         "deferred": say("each until its time") if states["deferred"] else "",
         "ready": say("next for a worker") if states["ready"] else "",

@@ -40,7 +40,7 @@ PAGES = (
                         "DELETE",
                         "/api/keys/{id}",
                         title="Revoke 1 key, {name}?",
-                        follows="Whoever has it is out within seconds. This can’t be undone.",
+                        follows="Whoever uses it is locked out within seconds. This can’t be undone.",
                         risk=True,
                         way_out="Keep it",
                         when=lambda row: not row.get("revokedAt"),
