@@ -79,6 +79,11 @@ def test_a_simulation_is_shown_as_a_table_and_a_plot():
     assert "█" in done.output
 
 
+def test_the_help_of_a_picture_names_the_extra_that_it_needs():
+    shown = CliRunner().invoke(app, ["dispatch", "simulate", "--help"], env={"COLUMNS": "200"})
+    assert "needs the extra plot" in shown.output
+
+
 def test_recorded_tasks_are_simulated(run):
     run("open", "market", "--latitude", "41.0", "--longitude", "29.0")
     done = run("simulate", "--recorded")

@@ -158,7 +158,7 @@ def simulate(
     seed: Annotated[int, typer.Option(help="The same seed tells the same story.")] = 1,
     recorded: Annotated[bool, typer.Option("--recorded", help="Use the tasks and helpers of the store.")] = False,
     plot: Annotated[bool, typer.Option("--plot", help="Draw the waiting times in the terminal.")] = False,
-    png: Annotated[Path | None, typer.Option(help="Draw them into this file; needs ulak[plot].")] = None,
+    png: Annotated[Path | None, typer.Option(help="Draw them into this file; needs the extra plot.")] = None,
     as_json: AsJson = False,
     config: ConfigFile = None,
     assignments: Assignments = None,
