@@ -16,7 +16,7 @@ MAX_LIMIT = 500
 
 def check_id(helper: str) -> None:
     if not forms.is_helper_id(helper):
-        why = "must be 1 to 100 letters, digits and ._:@-"
+        why = f"must be {forms.HELPER_ID_RULE}"
         raise Invalid(f"a helper's id {why}", fields=[("id", why)])
 
 

@@ -1,4 +1,4 @@
-"""Making and ending offers, pure: the next of a list is asked, at its end there is a further search, or an end."""
+"""Making and ending offers, pure: ask the next of a list; at its end ask for another search, or end the task."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def wish_of(world: World, task: HelpTask) -> Wish | None:
 
 
 def _next(world: World, task: HelpTask) -> tuple[Helper, float] | None:
-    """The first of the list who can be asked now; None at its end, or before somebody who was not loaded."""
+    """Return the first of the list who can be asked now; None at its end, or before a helper that was not loaded."""
     asked = {offer.helper for offer in world.offers[task.id]}
     centre, limit = vector_at(*place_of(task)), chord_of(world.policy.radius_of(task.radius, max(task.searches - 1, 0)))
     for candidate in world.waiting(task):

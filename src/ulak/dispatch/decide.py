@@ -81,7 +81,7 @@ def _answer(world: World, task: HelpTask, command: Answer) -> TaskVerdict | Miss
 
 
 def _refusal(task: HelpTask, offer: Offer | None, helper: Helper) -> Code | None:
-    """Why an offer can't be answered: the first that fits."""
+    """Return why an offer can't be answered: the first code that fits."""
     if task.helper is not None and task.helper != helper.id:  # also if it was cancelled then
         return Code.ALREADY_TAKEN
     if task.state is TaskState.CANCELLED:
@@ -130,15 +130,11 @@ def _reject(world: World, task: HelpTask, helper: Helper, _reason: str | None) -
     return None
 
 
-def _is_of(task: HelpTask, helper: Helper) -> bool:
-    return task.helper == helper.id
-
-
 def _complete(world: World, task: HelpTask, helper: Helper, _reason: str | None) -> Code | None:
-    if _is_of(task, helper) and task.state is TaskState.COMPLETED:
+    if task.helper == helper.id and task.state is TaskState.COMPLETED:
         return None  # said again
-    if not _is_of(task, helper) or task.state is not TaskState.ASSIGNED:
-        return _not_assigned(task, helper)
+    if code := _not_assigned(task, helper):
+        return code
     helper.roll(world.month)
     helper.completed += 1
     set_free(world, helper)
@@ -153,8 +149,8 @@ def _release(world: World, task: HelpTask, helper: Helper, reason: str | None) -
     offer = _offer_to(world, task, helper)
     if offer is not None and offer.released_at is not None:
         return None  # said again
-    if not _is_of(task, helper) or task.state is not TaskState.ASSIGNED:
-        return _not_assigned(task, helper)
+    if code := _not_assigned(task, helper):
+        return code
     if offer is not None:
         offer.released_at, offer.reason = world.now, reason
         world.changes.offers[offer.id] = offer
@@ -167,9 +163,13 @@ def _release(world: World, task: HelpTask, helper: Helper, reason: str | None) -
     return None
 
 
-def _not_assigned(task: HelpTask, helper: Helper) -> Code:
-    cancelled = task.state is TaskState.CANCELLED and task.helper == helper.id
-    return Code.TASK_CANCELLED if cancelled else Code.NOT_ASSIGNED
+def _not_assigned(task: HelpTask, helper: Helper) -> Code | None:
+    """Return why a helper can't complete a task or give it back."""
+    if task.helper != helper.id:
+        return Code.NOT_ASSIGNED
+    if task.state is TaskState.CANCELLED:
+        return Code.TASK_CANCELLED
+    return None if task.state is TaskState.ASSIGNED else Code.NOT_ASSIGNED
 
 
 def _cancel(world: World, task: HelpTask, command: Withdraw) -> TaskVerdict:
@@ -232,7 +232,7 @@ def _withdraw_rest(world: World, task: HelpTask, occasion: Literal["taken", "can
         world.changes.notes.append(Note(occasion, task, world.helpers.get(offer.helper), offer))
 
 
-# What follows
+# Steps that a verdict asks for
 
 
 def _extend(world: World, task: HelpTask, command: Extend) -> TaskVerdict:

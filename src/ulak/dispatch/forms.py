@@ -22,10 +22,11 @@ from ulak.faults import Problems
 
 _HELPER_ID = r"^[A-Za-z0-9._:@-]{1,100}"
 HELPER_ID = f"{_HELPER_ID}$"
+HELPER_ID_RULE = "1 to 100 letters, digits and ._:@-"
 MAX_SKILLS = 50
 MAX_TOLD = 20  # problems of a long list
 
-HelperId = Annotated[str, Meta(pattern=_HELPER_ID + codec.END, description="Yours: 1 to 100 letters, digits and ._:@-")]
+HelperId = Annotated[str, Meta(pattern=_HELPER_ID + codec.END, description=f"Yours: {HELPER_ID_RULE}")]
 Latitude = Annotated[float, Meta(ge=-90, le=90)]
 Longitude = Annotated[float, Meta(ge=-180, le=180)]
 # Quotes and backslashes would be escaped where skills are kept, and then not be found.
@@ -34,7 +35,7 @@ Skills = Annotated[list[Skill], Meta(max_length=MAX_SKILLS)]
 Language = Literal["tr", "en"]
 Text = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+" + codec.END)]
 
-# What is wrong with a document beyond the types of its fields; those that have their type are there as values, too.
+# Returns the problems of a document beyond the types of its fields; those that have their type come as values, too.
 Check = Callable[[Mapping[str, Any], Mapping[str, Any]], Problems]
 F = TypeVar("F", bound=msgspec.Struct)
 
@@ -111,7 +112,7 @@ class CancelForm(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 def document_of(body: bytes) -> Any:
-    """A body as it is. One with NaN or Infinity is not JSON, but is read, so that the field at fault can be named."""
+    """Return a decoded body. NaN and Infinity are not JSON, but are read, so that the field at fault can be named."""
     if not body.strip():
         return {}
     if repeated := complaint.of_repeated(body):
@@ -181,7 +182,7 @@ def _told(name: str, error: msgspec.ValidationError, wanted: Any) -> tuple[str, 
         return f"{where}.{missing[2]}", "is required" if missing[1].startswith("missing") else "is not a field"
     if "matching regex" in reason:
         is_id = name in {"id", "helperId"}
-        return where, "must be 1 to 100 letters, digits and ._:@-" if is_id else "has characters that are not allowed"
+        return where, f"must be {HELPER_ID_RULE}" if is_id else "has characters that are not allowed"
     return where, complaint.of_decoder(reason, wanted)
 
 

@@ -42,20 +42,20 @@ class Telling:
 
 
 def compose(note: Note, policy: Policy, to_text: Callable[[int], str]) -> Telling | None:
-    """None when there is nobody to tell any more."""
+    """Return the message of a note; None when its helper is gone."""
     to_requester = note.occasion in {"assigned", "nobody"}
     somebody = note.task if to_requester else note.helper
     if somebody is None:
         return None
     language = somebody.language or policy.language
-    is_offer = note.occasion == "offer" and note.offer is not None
+    offer = note.offer if note.occasion == "offer" else None
     return Telling(
         somebody.contact,
         _text(note, language),
         language,
         _metadata(note, to_text),
-        expires_at=note.offer.deadline_at if is_offer and note.offer is not None else None,
-        continuation=UNDELIVERED if is_offer and policy.tells_undelivered else None,
+        expires_at=None if offer is None else offer.deadline_at,
+        continuation=UNDELIVERED if offer and policy.tells_undelivered else None,
         trace=note.task.trace,
     )
 
@@ -67,7 +67,7 @@ def _text(note: Note, language: str) -> str:
 
 
 def time_left(seconds: float, language: str) -> str:
-    """In whole minutes or, below one, in seconds; never more than there is."""
+    """Return whole minutes or, below one, seconds: rounded down, so it never promises more than there is."""
     minutes = int(seconds // 60)
     number = minutes or int(seconds)
     if language == "tr":
@@ -80,8 +80,8 @@ def _metadata(note: Note, to_text: Callable[[int], str]) -> dict[str, Any]:
     found: dict[str, Any] = {"occasion": note.occasion, "taskId": to_text(note.task.id)}
     if note.offer is not None:
         found["offerId"] = to_text(note.offer.id)
-    if note.occasion == "offer" and note.offer is not None:
-        found |= {"category": note.task.category, "distanceMeters": note.offer.distance}
+        if note.occasion == "offer":
+            found |= {"category": note.task.category, "distanceMeters": note.offer.distance}
     if note.occasion == "assigned" and note.helper is not None:
         found["helperId"] = note.helper.helper
     return found

@@ -36,7 +36,7 @@ class OfferState(StrEnum):
 
 
 class HelperStatus(StrEnum):
-    """Where a helper stands, as people are told."""
+    """A helper's status on the wire."""
 
     IDLE = "IDLE"
     OFFERED = "OFFERED"
@@ -73,7 +73,7 @@ OFFER_MOVES: Mapping[OfferState, frozenset[OfferState]] = {
     **dict.fromkeys(frozenset(_O) - {_O.OPEN}, frozenset()),
 }
 
-# What a helper does, as its row keeps it.
+# The values of dispatch_helper.doing.
 IDLE, OFFERED, BUSY = range(3)
 
 
@@ -207,7 +207,7 @@ class Excluded(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The finds of one search: whom to ask, in order, and who was left out."""
+    """The result of one search: candidates in the order in which they are asked, and those left out."""
 
     at: int
     radius: float

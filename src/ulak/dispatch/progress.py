@@ -1,4 +1,4 @@
-"""Seeing tasks through: what a command leaves to be done follows it, and what the room's own jobs ask for."""
+"""Submits commands and follows them up: further searches and offers, for callers and for the room's own jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ulak.dispatch.nearby.search import Searches
 from ulak.errors import Unavailable
 from ulak.spine.store import Store, Verb, WriterQueue
 
-MAX_HINDERED = 3
+MAX_FAILURES = 3
 MAX_OVERDUE = 500
 
 
@@ -32,20 +32,21 @@ class TaskProgress:
     async def settle(self, answer: CommandAnswer) -> TaskVerdict:
         """Follow a verdict until nothing more has to be done: search again, go on down the list.
 
-        What was said is committed by then, so a store that is hindered meanwhile refuses nobody: a job goes on instead.
+        The command itself is committed: if the store fails afterwards, the caller still gets its verdict, and a job
+        takes the task further.
         """
-        hindered = 0
+        failures = 0
         while True:
             assert isinstance(answer, TaskVerdict)
             self._depth.live += answer.change
             following: CommandAnswer | None = None
             while following is None:
-                if answer.wish is None or hindered == MAX_HINDERED:
+                if answer.wish is None or failures == MAX_FAILURES:
                     return answer
                 try:
                     following = await self.submit(await self._following(answer))
                 except Unavailable:
-                    hindered += 1
+                    failures += 1
             answer = following
 
     async def _following(self, verdict: TaskVerdict) -> TaskCommand:
@@ -63,7 +64,7 @@ class TaskProgress:
         return None if answer.again_at is None else max(answer.again_at - verdict.view.now, 1) / 1000
 
     async def skip(self, task: str, offer: str) -> None:
-        """The offer's message died. Ids as messages have them; 0, which nothing has, for one that is not ours."""
+        """Move on from an offer whose message died. Ids as in the message; a foreign one is 0, which nothing has."""
         ids = self._store().ids
         await self.run(Skip(ids.from_uuid(task) or 0, ids.from_uuid(offer) or 0))
 

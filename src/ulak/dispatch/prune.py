@@ -1,4 +1,4 @@
-"""Removing what is too old: ended tasks with their offers, lists and decisions, a slice at a time."""
+"""Removes old ended tasks with their offers, lists and decisions, a slice at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ulak.dispatch`: the verbs of the room. Helpers and where they are, tasks and their answers, and why it went so."""
+"""`ulak.dispatch`: the verbs of the room, for helpers and their positions, tasks and answers, and explanations."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from ulak.dispatch.command import (
     Open,
     Pull,
     Put,
+    TaskVerdict,
     TaskView,
     Withdraw,
 )
 from ulak.dispatch.depth import Depth
 from ulak.dispatch.fairness import Figures, read_figures
 from ulak.dispatch.forms import HelperForm, NamedPosition, PositionForm, TaskForm
-from ulak.dispatch.model import Code, Contact, Helper, HelperStatus, HelpTask, TaskState
+from ulak.dispatch.model import Contact, Helper, HelperStatus, HelpTask, TaskState
 from ulak.dispatch.nearby.bbox import Box
 from ulak.dispatch.nearby.geo import to_nano
 from ulak.dispatch.policy import Policy
@@ -108,7 +109,7 @@ class Dispatch:
             raise Conflict(f"helper {helper} has an open offer or a running task; let it end first")
 
     async def move(self, helper: str, latitude: float, longitude: float) -> Helper:
-        """Where a helper is, durably."""
+        """Write a helper's position; durable when it returns."""
         form = forms.read_form(PositionForm, {"latitude": latitude, "longitude": longitude})
         now = self._store().clock.now()
         verdict = await self._of_helper(Move(helper, forms.place_at(form.latitude, form.longitude, now)))
@@ -116,7 +117,7 @@ class Dispatch:
         return verdict.helper
 
     async def move_many(self, positions: Sequence[NamedPosition]) -> list[str]:
-        """Where many helpers are, as hints; returns the ids that nobody has."""
+        """Take many positions as hints, written soon; returns the ids that nobody has."""
         store = self._store()
         now = store.clock.now()
         unknown: list[str] = []
@@ -239,11 +240,13 @@ class Dispatch:
     async def _act(self, command: Answer | Withdraw, task: UUID | str | int) -> TaskView:
         answer = await self.progress.submit(command)
         if isinstance(answer, Missing):
-            raise self._no_task(task) if answer.what == "task" else _no_helper(getattr(command, "helper", ""))
+            if isinstance(command, Answer) and answer.what == "helper":
+                raise _no_helper(command.helper)
+            raise self._no_task(task)
+        assert isinstance(answer, TaskVerdict)
         verdict = await self.progress.settle(answer)
-        code: Code | None = getattr(answer, "code", None)
-        if code is not None:
-            raise refused(code, verdict.view, self._store().ids.to_text(verdict.view.task.id))
+        if answer.code is not None:
+            raise refused(answer.code, verdict.view, self._store().ids.to_text(verdict.view.task.id))
         return verdict.view
 
     # Looking

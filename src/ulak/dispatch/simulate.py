@@ -143,7 +143,7 @@ class _Run:
 
     def _open(self, call: Call) -> Open:
         for helper in self._world.helpers.values():
-            helper.position_at = self._world.now  # who is there says so
+            helper.position_at = self._world.now  # nobody is stale in a simulation
         task = HelpTask(
             self._world.take_id(), "", f"call {next(self._calls)}", to_nano(call.latitude), to_nano(call.longitude),
             call.radius, call.deadline_seconds, self._width, self._world.now, skills=call.skills,
@@ -195,7 +195,7 @@ class _Run:
         self._push(done_at, Answer("complete", task.id, name))
 
     def _drop(self, task: HelpTask) -> None:
-        """An ended task is not needed any more; what is still to come for it finds it ended."""
+        """Forget an ended task's candidates. Answers and deadlines still to come find it ended."""
         self._world.lists.pop(task.id, None)
 
 

@@ -92,7 +92,7 @@ def keep_plan(tx: Tx) -> None:
 
 
 def circle_of(task: HelpTask, policy: Policy, asked: Collection[int] = ()) -> Circle:
-    """Where a task looks next: each further search may look wider."""
+    """Return the circle of a task's next search: each may be wider than the one before."""
     return Circle(point_at(*place_of(task)), policy.radius_of(task.radius, task.searches), task.skills, asked)
 
 
@@ -129,7 +129,10 @@ class Searches:
         return await future
 
     async def _drain(self) -> None:
-        """A callback at its end would come too late: a search that asks before it would wait for nobody."""
+        """Read until nothing waits.
+
+        It leaves `_reading` itself: a done callback runs later, and a search that came in between would find no reader.
+        """
         reading = asyncio.current_task()
         assert reading is not None
         try:

@@ -1,4 +1,4 @@
-"""The dispatch room's door: helpers and their positions, tasks and their answers, and why it went so."""
+"""The dispatch room's routes: helpers and their positions, tasks, explanations and fairness."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ulak.app import Ulak
 from ulak.dispatch.command import TaskView
 from ulak.dispatch.forms import (
     HELPER_ID,
+    HELPER_ID_RULE,
     HelperForm,
     PositionForm,
     document_of,
@@ -50,7 +51,7 @@ from ulak.spine.event import Reset
 ONLY_DISPATCHERS = [Depends(Needs("dispatch"))]
 HelperPath = Annotated[
     str,
-    Path(description="Yours: 1 to 100 letters, digits and ._:@-", pattern=HELPER_ID, examples=["ahmet"]),
+    Path(description=f"Yours: {HELPER_ID_RULE}", pattern=HELPER_ID, examples=["ahmet"]),
 ]
 TaskPath = Annotated[UUID, Path(description="The id of a task.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
