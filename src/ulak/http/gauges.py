@@ -13,12 +13,10 @@ from ulak.errors import Error
 from ulak.log import get_logger
 from ulak.masking import mask_text
 from ulak.spine.capacity import live_pool
-from ulak.spine.query import Queries
 from ulak.spine.telemetry import GaugePoint, families_of
 from ulak.spine.units.sample import Sample
 
 log = get_logger("ulak.http")
-sql = Queries("ulak.spine")
 
 Number = tuple[str, dict[str, str], float]
 
