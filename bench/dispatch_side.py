@@ -100,7 +100,7 @@ def verbs(place: str, number: int, callers: int) -> dict[str, float]:
 
     async def run() -> dict[str, float]:
         async with ulak_at(place) as ulak:
-            side = max(number, 1) ** 0.5 / 100  # a hundred tasks per square kilometre and more
+            side = max(number, 1) ** 0.5 / 100  # about one task per square kilometre, whatever their number
             chance = random.Random(4)
             homes = [(41 + chance.uniform(0, side), 29 + chance.uniform(0, side)) for _ in range(number)]
             await fill(ulak, [spot for spot in homes for _ in range(2)])
