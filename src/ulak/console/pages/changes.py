@@ -101,7 +101,7 @@ def _sync_verdict(found: Found) -> Markup:
             )
         )
     return Markup("{}. <b>{}</b>").format(
-        say.told(sync.get("error") or ""), say("None of it is published; readers still get the previous list.")
+        say.told(sync.get("error") or ""), say("Nothing is published; readers still get the previous list.")
     )
 
 
