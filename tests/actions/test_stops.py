@@ -221,10 +221,11 @@ async def test_a_merged_message_that_fails_for_good_goes_out_one_by_one(make, wo
     assert {run["state"] for run in runs} == {"done"}
 
 
-async def test_over_the_hours_cap_a_message_is_held_and_the_next_hour_is_free(make, world, channel):
-    async with make(actions={"push": {"messages_per_hour": 2}}) as ulak:
+@pytest.mark.parametrize(("channel_type", "target"), [("push", "token-1"), ("webhook", "https://example.org/h")])
+async def test_over_the_hours_cap_a_message_is_held_and_the_next_hour_is_free(make, world, channel_type, target):
+    async with make(actions={channel_type: {"messages_per_hour": 2}}) as ulak:
         told = world(ulak)
-        plan = await told.ready(PUSH)
+        plan = await told.ready({"channel_type": channel_type}, channels=[(channel_type, target)])
         runs = [await told.run(plan) for _ in range(3)]
         urgent = await told.run(plan, critical=True)
         (letter,) = await ulak.actions.dead_letters()

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ulak.actions.model import StepTarget
+from ulak.actions.model import ADDRESSED, StepTarget
+from ulak.settings.actions import Actions as ActionsSection
 from ulak.spine.query import Queries
 from ulak.spine.store import Store, Tx
 
@@ -32,6 +33,12 @@ class Brake:
 
 
 NO_BRAKE = Brake()
+
+
+def brakes_of(section: ActionsSection) -> dict[str, Brake]:
+    """The brake of each channel type that needs a recipient."""
+    messages = {name: Brake(getattr(section, name).messages_per_hour) for name in ADDRESSED}
+    return messages | {"sms": Brake(section.sms.messages_per_hour, section.sms.segments_per_hour)}
 
 
 @dataclass(frozen=True, slots=True)

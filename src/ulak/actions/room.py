@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ulak.actions.brakes import Brakes
+from ulak.actions.brakes import Brakes, brakes_of
 from ulak.actions.caretaker import Caretaker
 from ulak.actions.decide import Limits
 from ulak.actions.directory.verification import KIND as VERIFY_KIND
@@ -13,7 +13,6 @@ from ulak.actions.directory.verification import CodeSender, prune_codes
 from ulak.actions.jobs import RunnerOptions, StepBackoff, StepRunner
 from ulak.actions.model import CHANNEL_TYPES, ROOM, kind_of
 from ulak.actions.plans.book import PlanBook
-from ulak.actions.plans.rehearsal import brakes_of
 from ulak.actions.plans.render import Renderer
 from ulak.actions.prune import prune_runs, prune_sent
 from ulak.actions.service import Actions

@@ -18,39 +18,39 @@ class ActionLimits(Section):
     consumers: int = Field(100, ge=1, le=1000, description="Steps of this channel at once in one process.")
 
 
-class PersonalLimits(ActionLimits):
-    """Of a channel that reaches a person: brakes besides."""
+class BrakedLimits(ActionLimits):
+    """Limits of a channel that needs a recipient: brakes besides."""
 
     messages_per_hour: int = Field(
         0, ge=0, le=1_000_000, description="Most messages to one recipient's channel in an hour; 0 sets no limit."
     )
 
 
-class PushSteps(PersonalLimits):
+class PushSteps(BrakedLimits):
     """Steps with channel_type push."""
 
     timeout_seconds: float = Field(3, gt=0, le=120, description="Longest time for one attempt.")
     retries: int = Field(2, ge=0, le=20, description="Attempts after the first one: after 1, 5, 15 and again 15 s.")
 
 
-class WhatsappSteps(PersonalLimits):
+class WhatsappSteps(BrakedLimits):
     """Steps with channel_type whatsapp."""
 
     timeout_seconds: float = Field(8, gt=0, le=120, description="Longest time for one attempt.")
     retries: int = Field(1, ge=0, le=20, description="Attempts after the first one: after 1, 5, 15 and again 15 s.")
 
 
-class EmailSteps(PersonalLimits):
+class EmailSteps(BrakedLimits):
     """Steps with channel_type email."""
 
     timeout_seconds: float = Field(10, gt=0, le=120, description="Longest time for one attempt.")
 
 
-class WebhookSteps(ActionLimits):
+class WebhookSteps(BrakedLimits):
     """Steps with channel_type webhook."""
 
 
-class SmsSteps(PersonalLimits):
+class SmsSteps(BrakedLimits):
     """Steps with channel_type sms."""
 
     timeout_seconds: float = Field(8, gt=0, le=120, description="Longest time for one attempt.")
@@ -60,7 +60,7 @@ class SmsSteps(PersonalLimits):
     )
 
 
-class SlackSteps(PersonalLimits):
+class SlackSteps(BrakedLimits):
     """Steps with channel_type slack."""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ulak import faults
 from ulak.actions import decide
-from ulak.actions.brakes import Brake, read_spent
+from ulak.actions.brakes import brakes_of, read_spent
 from ulak.actions.directory.resolution import Ask, find_targets
 from ulak.actions.model import UNADDRESSED, ActionPlan
 from ulak.actions.plans.book import PlanBook
@@ -14,16 +14,6 @@ from ulak.actions.plans.render import Renderer
 from ulak.actions.plans.simulate import Around, StepWords, simulate
 from ulak.settings.actions import Actions as ActionsSection
 from ulak.spine.store import Tx
-
-
-def brakes_of(section: ActionsSection) -> dict[str, Brake]:
-    return {
-        "push": Brake(section.push.messages_per_hour),
-        "whatsapp": Brake(section.whatsapp.messages_per_hour),
-        "email": Brake(section.email.messages_per_hour),
-        "slack": Brake(section.slack.messages_per_hour),
-        "sms": Brake(section.sms.messages_per_hour, section.sms.segments_per_hour),
-    }
 
 
 class Rehearsal:
