@@ -198,6 +198,18 @@ def test_a_simulation_tells_delay_quiet_hours_and_sending_on_a_virtual_clock():
     ]
 
 
+def test_a_simulation_counts_the_plans_own_messages_and_begins_each_hour_anew():
+    again = (PlanStep(place, "push", body="b") for place in (2, 3))
+    plan = _plan(PUSH, *again, PlanStep(4, "push", body="b", delay_seconds=3600))
+    one = decide.resolve(PUSH, 1, [target(1)])
+    around = {"brakes": {"push": Brake(messages=2)}, "spent": {1: Spent(1, 0)}}
+    told = _walk(plan, dict.fromkeys((1, 2, 3, 4), one), **around)
+    assert [entry["decision"] for entry in told] == ["send", "fail", "fail", "wait", "send"]
+    assert told[1]["why"] == "held: channel 1 had 2 messages in this hour; the brake is at 2"
+    urgent = _walk(plan, dict.fromkeys((1, 2, 3, 4), one), critical=True, **around)
+    assert [entry["decision"] for entry in urgent] == ["send", "send", "send", "wait", "send"]
+
+
 def test_a_simulation_skips_and_fails_as_a_run_would():
     plan = _plan(PlanStep(1, "push", body="b", condition="x", on_failure="stop"), PlanStep(2, "audit"))
     assert [entry["decision"] for entry in _walk(plan, {}, condition=False)] == ["skip", "send"]

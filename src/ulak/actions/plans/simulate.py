@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ulak.actions import decide
-from ulak.actions.brakes import NO_BRAKE, Brake, Spent, over, segments_to
+from ulak.actions.brakes import NO_BRAKE, Brake, Spent, hour_of, over, segments_to
 from ulak.actions.decide import Resolution
 from ulak.actions.model import ActionPlan, PlanStep, StepState
 from ulak.actions.wire.events import instant
@@ -24,7 +24,7 @@ class StepWords:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The surroundings of a plan: each step's recipients, and how much each channel had in this hour."""
+    """The surroundings of a plan: each step's recipients, and how much each channel had in the hour of its start."""
 
     resolutions: dict[int, Resolution]
     critical: bool
@@ -37,8 +37,18 @@ class Around:
 @dataclass(slots=True)
 class _Walk:
     at: int
+    spent: dict[tuple[int, int], Spent]  # by channel and hour, the plan's own messages too
     entries: list[dict[str, Any]] = field(default_factory=list)
     states: dict[int, StepState] = field(default_factory=dict)
+
+    def brake(self, brake: Brake, channel: int, segments: int) -> str | None:
+        """Count a message; why it is held, if it is."""
+        place = (channel, hour_of(self.at))
+        spent = self.spent.get(place, Spent())
+        held = over(brake, spent, segments)
+        if held is None:
+            self.spent[place] = Spent(spent.messages + 1, spent.segments + segments)
+        return held
 
     def note(self, step: PlanStep, decision: str, why: str, profile: int | None = None, channel: str = "") -> None:
         self.entries.append(
@@ -55,7 +65,7 @@ class _Walk:
 
 def simulate(plan: ActionPlan, at: int, words: StepWords, around: Around) -> list[dict[str, Any]]:
     """The timeline. An attempt is taken to succeed at once."""
-    walk = _Walk(at)
+    walk = _Walk(at, {(channel, hour_of(at)): spent for channel, spent in around.spent.items()})
     step: PlanStep | None = plan.first()
     while step is not None:
         if step.delay_seconds:
@@ -103,8 +113,8 @@ def _send(step: PlanStep, body: str, resolution: Resolution, walk: _Walk, around
         walk.note(step, "wait", pause.why, profile, channel)
         walk.at = pause.until
     brake = NO_BRAKE if around.critical else around.brakes.get(channel, NO_BRAKE)
-    held = over(brake, around.spent.get(target.channel_id, Spent()), segments_to(target, body))
-    if held is not None and pause is None:
+    held = walk.brake(brake, target.channel_id, segments_to(target, body))
+    if held is not None:
         walk.note(step, "fail", f"held: channel {target.channel_id} had {held}", profile, channel)
         return StepState.HELD
     others = len(resolution.targets) - 1
