@@ -68,8 +68,8 @@ async def test_a_plan_under_the_largest_id_leaves_ids_for_others(make, world):
 async def test_an_unknown_plan_is_named(make):
     async with make() as ulak:
         with pytest.raises(Invalid) as caught:
-            await ulak.actions.request(99, "e")
-    assert caught.value.fields[0][0] == "data.action_plan_id"
+            await ulak.actions.request(1 << 40, "e")
+    assert list(caught.value.fields) == [("data.action_plan_id", "is not the id of an action plan")]
 
 
 async def test_a_transient_failure_is_tried_again_after_1_5_and_15_seconds(make, world, channel):

@@ -45,6 +45,8 @@ Reason = Literal["retry_exhausted", "non_retryable", "template_fatal", "uncertai
 REASONS: tuple[str, ...] = ("retry_exhausted", "non_retryable", "template_fatal", "uncertain", "poison")
 
 TEMPLATE_RENDER, NO_RECIPIENT, NO_VERIFIED_CHANNEL = "TEMPLATE_RENDER", "NO_RECIPIENT", "NO_VERIFIED_CHANNEL"
+# Without the number: the caller knows it, and a long one would be masked like a telephone's.
+NOT_A_PLAN, NOT_A_PROFILE = "is not the id of an action plan", "is not the id of a recipient profile"
 
 
 class VerifyStatus(StrEnum):

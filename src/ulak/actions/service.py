@@ -15,7 +15,7 @@ from ulak.actions.acknowledge import SECRET, make_secret, public_url, run_of, to
 from ulak.actions.audited import PYTHON
 from ulak.actions.bound import Bound
 from ulak.actions.directory.verbs import Directory
-from ulak.actions.model import RunState
+from ulak.actions.model import NOT_A_PLAN, RunState
 from ulak.actions.plans.book import PlanBook
 from ulak.actions.plans.render import Renderer
 from ulak.actions.plans.verbs import Plans
@@ -101,23 +101,23 @@ class Actions:
             first = await store.read(find_first, run, self._section.idempotency_millis)
             if first is None:
                 raise
-            return self._answer(first, run.plan_id)
+            return self._answer(first)
         new = True  # an accept whose end is unknown keeps its place until the next count
         try:
             verdict = await store.submit(self._accept, run)
             new = isinstance(verdict, Accepted) and not verdict.duplicate
         finally:
             self._bound.settle(1, new=new)
-        return self._answer(verdict, run.plan_id)
+        return self._answer(verdict)
 
-    def _answer(self, verdict: AcceptVerdict, plan: int) -> events.ActionAccepted:
+    def _answer(self, verdict: AcceptVerdict) -> events.ActionAccepted:
         if isinstance(verdict, Accepted):
             return events.ActionAccepted(self._host.store.ids.to_text(verdict.run), verdict.duplicate, verdict.trace_id)
         if isinstance(verdict, OtherPlan):
             raise Conflict(
-                f"this evaluation_key was used before for action plan {verdict.plan}; use a new key for another plan"
+                f"this evaluation_key was used before for action plan {verdict.plan:,}; use a new key for another plan"
             )
-        raise faults.refusal("the request", [("data.action_plan_id", f"there is no action plan {plan}")])
+        raise faults.refusal("the request", [("data.action_plan_id", NOT_A_PLAN)])
 
     async def accept_batch(
         self,

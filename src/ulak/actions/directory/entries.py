@@ -10,7 +10,15 @@ import msgspec
 from ulak import codec, faults
 from ulak.actions.dead import forget_mending
 from ulak.actions.directory.forms import ChannelForm, ProfileForm, RouteForm, merged, parse_form
-from ulak.actions.model import MAX_NUMBER, ActionRoute, RecipientChannel, RecipientProfile, VerifyStatus
+from ulak.actions.model import (
+    MAX_NUMBER,
+    NOT_A_PLAN,
+    NOT_A_PROFILE,
+    ActionRoute,
+    RecipientChannel,
+    RecipientProfile,
+    VerifyStatus,
+)
 from ulak.actions.plans.book import read_head
 from ulak.actions.records import next_number, to_channel, to_profile, to_route
 from ulak.errors import NotFound
@@ -35,7 +43,7 @@ def _delete(tx: Tx, query: Query, identifier: int, what: str) -> None:
 
 
 def _missing(what: str, identifier: int) -> NotFound:
-    return NotFound(f"no {what} {identifier}; it was never made, or is deleted")
+    return NotFound(f"no {what} {identifier:,}; it was never made, or is deleted")
 
 
 # Profiles
@@ -189,14 +197,14 @@ def _need_ends(tx: Tx, form: RouteForm) -> None:
     head = read_head(tx, form.action_plan_id)
     problems = _problems_with_profile(tx, "recipient_profile_id", form.recipient_profile_id)
     if head is None or head.deleted_at is not None:
-        problems.insert(0, ("action_plan_id", f"there is no action plan {form.action_plan_id}"))
+        problems.insert(0, ("action_plan_id", NOT_A_PLAN))
     if problems:
         raise faults.refusal("the route", problems)
 
 
 def _problems_with_profile(tx: Tx, name: str, identifier: int) -> faults.Problems:
     known = tx.row(sql.read_profile, id=identifier) is not None
-    return [] if known else [(name, f"there is no recipient profile {identifier}")]
+    return [] if known else [(name, NOT_A_PROFILE)]
 
 
 def list_unreachable(tx: Tx, after: int, limit: int) -> list[tuple[int, str]]:

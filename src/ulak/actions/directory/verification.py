@@ -87,7 +87,8 @@ def confirm(tx: Tx, identifier: int, code: str, secret: str) -> RecipientChannel
         return save_channel(tx, _with_status(channel, VerifyStatus.VERIFIED))
     if wrong + 1 < MAX_WRONG:
         tx.execute(sql.save_verification, channel=identifier, digest=digest, wrong=wrong + 1, expires_at=expires_at)
-        return f"is not the code that was sent; {MAX_WRONG - wrong - 1} more tries"
+        left = MAX_WRONG - wrong - 1
+        return f"is not the code that was sent; {left} more {'try' if left == 1 else 'tries'}"
     tx.execute(sql.delete_verification, channel=identifier)
     save_channel(tx, _with_status(channel, VerifyStatus.FAILED))
     return "is not the code that was sent, for the fifth time; the channel has failed, ask for a new code"

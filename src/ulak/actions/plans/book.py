@@ -67,11 +67,11 @@ def read_head(tx: Tx, plan: int) -> PlanHead | None:
 def read_plan(tx: Tx, plan: int, version: int | None = None) -> tuple[PlanHead, ActionPlan]:
     head = read_head(tx, plan)
     if head is None or head.deleted_at is not None:
-        raise NotFound(f"no action plan {plan}; it was never made, or is deleted")
+        raise NotFound(f"no action plan {plan:,}; it was never made, or is deleted")
     wanted = head.version if version is None else version
     steps = tuple(PlanStep(*row) for row in tx.rows(sql.read_plan_steps, plan=plan, version=wanted))
     if not steps:
-        raise NotFound(f"action plan {plan} has no version {wanted}; its newest is {head.version}")
+        raise NotFound(f"action plan {plan:,} has no version {wanted}; its newest is {head.version}")
     return head, ActionPlan(plan, wanted, head.name, head.critical, steps)
 
 
@@ -106,7 +106,7 @@ def amend_plan(tx: Tx, plan: int, name: str | None, critical: bool | None) -> tu
 def delete_plan(tx: Tx, plan: int) -> None:
     """No more requests for it. Its versions stay for the runs that have them."""
     if not tx.execute(sql.delete_plan, id=plan, now=tx.now):
-        raise NotFound(f"no action plan {plan}; it was never made, or is deleted")
+        raise NotFound(f"no action plan {plan:,}; it was never made, or is deleted")
     tx.execute(sql.delete_routes_of_plan, plan=plan)
 
 

@@ -8,7 +8,7 @@ from ulak import faults
 from ulak.actions import decide
 from ulak.actions.brakes import brakes_of, read_spent
 from ulak.actions.directory.resolution import Ask, find_targets
-from ulak.actions.model import UNADDRESSED, ActionPlan
+from ulak.actions.model import NOT_A_PLAN, UNADDRESSED, ActionPlan
 from ulak.actions.plans.book import PlanBook
 from ulak.actions.plans.render import Renderer
 from ulak.actions.plans.simulate import Around, StepWords, simulate
@@ -25,7 +25,7 @@ class Rehearsal:
     def run(self, tx: Tx, plan_id: int, variables: dict[str, Any], device: str | None, at: int) -> list[dict[str, Any]]:
         plan = self._book.newest(tx, [plan_id]).get(plan_id)
         if plan is None:
-            raise faults.refusal("the simulation", [("action_plan_id", f"there is no action plan {plan_id}")])
+            raise faults.refusal("the simulation", [("action_plan_id", NOT_A_PLAN)])
         values = {"acknowledge_url": "https://example.org/acknowledge", **variables}
         words = StepWords(
             lambda step: self._renderer.holds(step, values, None),
