@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -23,26 +23,17 @@ MAX_TRACE_ID = 200
 MAX_STEPS = 100
 MAX_NUMBER = (1 << 53) - 1  # ids of the seed's tables are JSON numbers
 
-# Seconds of one attempt and retries after it, as the document has them; sms and slack are ours.
-LIMITS: dict[str, tuple[float, int]] = {
-    "push": (3.0, 2),
-    "whatsapp": (8.0, 1),
-    "email": (10.0, 3),
-    "webhook": (5.0, 3),
-    "audit": (2.0, 0),
-    "sms": (8.0, 1),
-    "slack": (5.0, 3),
-    "downlink": (2.0, 0),
-}
-CHANNEL_TYPES = tuple(LIMITS)
-UNADDRESSED = frozenset({"audit", "downlink"})  # these need no recipient
-ADDRESSED = tuple(name for name in CHANNEL_TYPES if name not in UNADDRESSED)
+AddressedType = Literal["push", "whatsapp", "email", "webhook", "sms", "slack"]
+ChannelType = Literal[AddressedType, "audit", "downlink"]
+ADDRESSED: tuple[str, ...] = get_args(AddressedType)
+CHANNEL_TYPES: tuple[str, ...] = get_args(ChannelType)
+UNADDRESSED = frozenset(CHANNEL_TYPES).difference(ADDRESSED)  # these need no recipient
 
 OnFailure = Literal["continue", "stop"]
 OnUncertain = Literal["resend", "hold"]
 Stage = Literal["request_validate", "target_resolve", "template_render", "action_execute"]
 Reason = Literal["retry_exhausted", "non_retryable", "template_fatal", "uncertain", "poison"]
-REASONS: tuple[str, ...] = ("retry_exhausted", "non_retryable", "template_fatal", "uncertain", "poison")
+REASONS: tuple[str, ...] = get_args(Reason)
 
 TEMPLATE_RENDER, NO_RECIPIENT, NO_VERIFIED_CHANNEL = "TEMPLATE_RENDER", "NO_RECIPIENT", "NO_VERIFIED_CHANNEL"
 # Without the number: the caller knows it, and a long one would be masked like a telephone's.

@@ -9,6 +9,7 @@ import msgspec
 
 from ulak import codec
 from ulak.actions.model import ActionRoute, ActionRun, ActionStep, RecipientChannel, RecipientProfile, StepTarget
+from ulak.errors import NotFound
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
 
@@ -26,6 +27,17 @@ def lock_runs(tx: Tx, ids: Iterable[int]) -> dict[int, ActionRun]:
 
 def read_runs(tx: Tx, ids: Iterable[int]) -> dict[int, ActionRun]:
     return {row[0]: to_run(row) for row in tx.rows(sql.read_runs, ids=sorted(set(ids)))}
+
+
+def read_run(tx: Tx, identifier: int) -> ActionRun:
+    run = read_runs(tx, [identifier]).get(identifier)
+    if run is None:
+        raise missing_run(tx.ids.to_text(identifier))
+    return run
+
+
+def missing_run(name: object) -> NotFound:
+    return NotFound(f"no run {name!s:.50}; it was never accepted here, or its history was pruned")
 
 
 def to_run(row: tuple[object, ...]) -> ActionRun:

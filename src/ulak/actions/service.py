@@ -20,7 +20,7 @@ from ulak.actions.plans.book import PlanBook
 from ulak.actions.plans.render import Renderer
 from ulak.actions.plans.verbs import Plans
 from ulak.actions.receipts import take_receipts
-from ulak.actions.records import NEWEST
+from ulak.actions.records import NEWEST, missing_run
 from ulak.actions.steps.ends import StepEnds
 from ulak.actions.steps.fresh import FreshCases
 from ulak.actions.steps.starts import Starter
@@ -161,7 +161,7 @@ class Actions:
     # Runs
 
     async def run(self, identifier: UUID | str) -> dict[str, Any]:
-        return (await self._host.store.read(views.read_view, self._number(identifier), self._book)).document
+        return await self._host.store.read(views.read_view, self._number(identifier), self._book)
 
     async def runs(
         self, *, state: str | None = None, after: str | None = None, limit: int = 50
@@ -169,9 +169,7 @@ class Actions:
         """Newest first, and what continues the list."""
         wanted = None if state is None else _known_state(state)
         before = NEWEST if after is None else _cursor(after, self._host.store.ids)
-        page = await self._host.store.read(views.list_views, wanted, before, check_limit(limit), self._book)
-        following = None if page.following is None else self._host.store.ids.to_text(page.following)
-        return [view.document for view in page.views], following
+        return await self._host.store.read(views.list_views, wanted, before, check_limit(limit), self._book)
 
     def _number(self, identifier: UUID | str) -> int:
         return _number(identifier, self._host.store.ids)
@@ -201,7 +199,7 @@ class Actions:
         store = self._host.store
         self._fresh.stop(run)
         await store.write(_stop_audited, run, state, who, self._book, self._ends)
-        return (await store.read(views.read_view, run, self._book)).document
+        return await store.read(views.read_view, run, self._book)
 
     async def take_receipts(self, receipts: Sequence[DeliveryReceipt]) -> int:
         """Take a provider's receipts; one may be here before its message is settled, so look twice."""
@@ -314,7 +312,7 @@ def _stop_audited(tx: Tx, run: int, state: RunState, who: str, book: PlanBook, e
 def _number(identifier: UUID | str, ids: Ids) -> int:
     found = ids.from_uuid(identifier)
     if found is None:
-        raise NotFound(f"no run {identifier!s:.50}; it was never accepted here, or its history was pruned")
+        raise missing_run(identifier)
     return found
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ulak.actions.model import ENDED_RUN, ActionPlan, ActionRun, ActionStep, PlanStep, RunState, StepState
 from ulak.actions.plans.book import PlanBook
-from ulak.actions.records import Steps, notes_of, read_runs, read_steps, to_run
+from ulak.actions.records import Steps, notes_of, read_run, read_steps, to_run
 from ulak.actions.wire.events import instant
-from ulak.errors import NotFound
 from ulak.spine.job import Record
 from ulak.spine.query import Queries
 from ulak.spine.store import Tx
@@ -22,43 +20,24 @@ SEARCH_PAGE = 200
 _LIVE = frozenset({"ready", "deferred", "running", "behind", "suspect"})
 
 
-@dataclass(frozen=True, slots=True)
-class RunView:
-    """A run with its steps, in the words of the wire."""
-
-    id: int
-    document: dict[str, Any]
-
-    @property
-    def state(self) -> str:
-        return str(self.document["state"])
+def read_view(tx: Tx, identifier: int, book: PlanBook) -> dict[str, Any]:
+    """Return a run with its steps, in the words of the wire."""
+    return _views(tx, [read_run(tx, identifier)], book)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class RunPage:
-    """Newest first. `following` continues it; None at the end."""
-
-    views: list[RunView]
-    following: int | None
-
-
-def read_view(tx: Tx, identifier: int, book: PlanBook) -> RunView:
-    run = read_runs(tx, [identifier]).get(identifier)
-    if run is None:
-        raise NotFound(f"no run {tx.ids.to_text(identifier)}; it was never accepted here, or its history was pruned")
-    return _views(tx, [run], book)[0]
-
-
-def list_views(tx: Tx, state: RunState | None, before: int, limit: int, book: PlanBook) -> RunPage:
-    found: list[RunView] = []
+def list_views(
+    tx: Tx, state: RunState | None, before: int, limit: int, book: PlanBook
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Newest first, and the run after which the list goes on; None at the end."""
+    found: list[dict[str, Any]] = []
     while len(found) < limit:
         runs = _page(tx, state, before, limit if state is None else SEARCH_PAGE)
         if not runs:
-            return RunPage(found, None)
+            return found, None
         before = runs[-1].id
-        found += [view for view in _views(tx, runs, book) if state is None or view.state == state]
+        found += [view for view in _views(tx, runs, book) if state is None or view["state"] == state]
     found = found[:limit]
-    return RunPage(found, found[-1].id)
+    return found, found[-1]["run_id"]
 
 
 def _page(tx: Tx, state: RunState | None, before: int, limit: int) -> list[ActionRun]:
@@ -71,17 +50,17 @@ def _page(tx: Tx, state: RunState | None, before: int, limit: int) -> list[Actio
     return [to_run(row) for row in rows]
 
 
-def _views(tx: Tx, runs: Sequence[ActionRun], book: PlanBook) -> list[RunView]:
+def _views(tx: Tx, runs: Sequence[ActionRun], book: PlanBook) -> list[dict[str, Any]]:
     steps = read_steps(tx, (run.id for run in runs))
     return [_view(tx, run, book.version(tx, run.plan_id, run.plan_version), steps) for run in runs]
 
 
-def _view(tx: Tx, run: ActionRun, plan: ActionPlan, steps: Steps) -> RunView:
+def _view(tx: Tx, run: ActionRun, plan: ActionPlan, steps: Steps) -> dict[str, Any]:
     rows = steps.get(run.id, {})
     shown = [_step_view(tx, run, step, rows.get(step.step_order)) for step in plan.steps]
     begun = any(step["state"] != StepState.WAITING for step in shown) or len(rows) > 1
     state = RunState.RUNNING if run.state == RunState.ACCEPTED and begun else RunState(run.state)
-    document = {
+    return {
         "run_id": tx.ids.to_text(run.id),
         "evaluation_key": run.evaluation_key,
         "action_plan_id": run.plan_id,
@@ -98,7 +77,6 @@ def _view(tx: Tx, run: ActionRun, plan: ActionPlan, steps: Steps) -> RunView:
         "ended_by": run.ended_by,
         "steps": shown,
     }
-    return RunView(run.id, document)
 
 
 def _step_view(tx: Tx, run: ActionRun, step: PlanStep, row: ActionStep | None) -> dict[str, Any]:
@@ -141,9 +119,7 @@ def _shown(order: int, channel: str, state: StepState, retries: int, code: str |
 
 def explain(tx: Tx, identifier: int) -> list[dict[str, Any]]:
     """Every decision about a run, in the order in which they were made."""
-    run = read_runs(tx, [identifier]).get(identifier)
-    if run is None:
-        raise NotFound(f"no run {tx.ids.to_text(identifier)}; it was never accepted here, or its history was pruned")
+    run = read_run(tx, identifier)
     told = [_entry(run.accepted_at, None, "accept", f"plan {run.plan_id} version {run.plan_version}")]
     rows = read_steps(tx, [identifier])[identifier].values()
     for row in rows:

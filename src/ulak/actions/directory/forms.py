@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from ulak import codec, faults
 from ulak.actions.directory.targets import problem_with
-from ulak.actions.model import ADDRESSED, MAX_DEVICE_ID, MAX_NAME, MAX_NUMBER, MAX_TARGET, PLAIN
+from ulak.actions.model import MAX_DEVICE_ID, MAX_NAME, MAX_NUMBER, MAX_TARGET, PLAIN, AddressedType
 from ulak.actions.quiet import HOURS_FORM, parse_hours, zone_of
 from ulak.channels.webhook import address_headers
 from ulak.errors import Permanent
@@ -18,8 +18,6 @@ MAX_META_BYTES = 16_384
 F = TypeVar("F", bound=msgspec.Struct)
 
 Id = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
-AddressedType = Literal["push", "whatsapp", "email", "webhook", "sms", "slack"]
-assert set(AddressedType.__args__) == set(ADDRESSED)  # type: ignore[attr-defined]
 
 
 class ProfileForm(msgspec.Struct, forbid_unknown_fields=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 import yaml
@@ -17,6 +17,7 @@ from ulak.actions.model import (
     MAX_STEPS,
     PLAIN,
     ActionPlan,
+    ChannelType,
     OnFailure,
     OnUncertain,
     PlanStep,
@@ -30,7 +31,6 @@ WHAT = "the plan"
 
 Check = Callable[[str], object]
 Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
-ChannelType = Literal["push", "whatsapp", "email", "webhook", "audit", "sms", "slack", "downlink"]
 
 
 class StepForm(msgspec.Struct, forbid_unknown_fields=True):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ulak.actions.model import ActionRun, ActionStep, RunState, StepState
 from ulak.actions.plans.book import PlanBook
-from ulak.actions.records import lock_runs, note, read_steps
+from ulak.actions.records import lock_runs, missing_run, note, read_steps
 from ulak.actions.steps.ends import Batch, StepEnd, StepEnds
-from ulak.errors import IllegalTransition, NotFound
+from ulak.errors import IllegalTransition
 from ulak.spine.store import Tx
 from ulak.spine.units.withdraw import withdraw
 
@@ -15,7 +15,7 @@ def stop_run(tx: Tx, identifier: int, state: RunState, who: str, book: PlanBook,
     """Queued, delayed, deferred and retrying steps are over at once; a send that is under way ends by itself."""
     run = lock_runs(tx, [identifier]).get(identifier)
     if run is None:
-        raise NotFound(f"no run {tx.ids.to_text(identifier)}; it was never accepted here, or its history was pruned")
+        raise missing_run(tx.ids.to_text(identifier))
     if run.ended_at is not None:
         if run.state == state:
             return run  # said twice
