@@ -18,9 +18,7 @@ from ulak.http.hot_routes import HotRoute, Receive, Routes, Scope, Send, read_bo
 from ulak.http.routes.actions_directory import channels_router, profiles_router, routes_router
 from ulak.http.routes.actions_models import (
     CauseOut,
-    CausePage,
     DeadLetterOut,
-    DeadLetterPage,
     DecisionOut,
     Document,
     Explanation,
@@ -28,12 +26,12 @@ from ulak.http.routes.actions_models import (
     May,
     MessageOut,
     MessagePage,
+    PageOf,
     RedriveIn,
     RedriveManyIn,
     RedrivenManyOut,
     RedrivenOut,
     RunOut,
-    RunPageOut,
     Snake,
     WatchOut,
     following,
@@ -124,9 +122,9 @@ def _runs(ulak: Ulak) -> APIRouter:
         state: Annotated[str | None, Query(description=f"One of: {', '.join(RunState)}.", examples=["done"])] = None,
         after: Annotated[str | None, Query(max_length=100, description="`next` of the page above.")] = None,
         limit: Limit = 50,
-    ) -> RunPageOut:
+    ) -> PageOf[RunOut]:
         found, more = await ulak.actions.runs(state=state, after=after, limit=limit)
-        return RunPageOut(items=[RunOut(**one) for one in found], next=more)
+        return PageOf[RunOut](items=[RunOut(**one) for one in found], next=more)
 
     @router.get("/{identifier}", summary="One run with its steps")
     async def read(_: May, identifier: RunId) -> RunOut:
@@ -159,15 +157,15 @@ def _dead_letters(ulak: Ulak) -> APIRouter:
         reason: Annotated[str | None, Query(max_length=50, examples=["retry_exhausted"])] = None,
         after: Cursor = None,
         limit: Limit = 50,
-    ) -> DeadLetterPage:
+    ) -> PageOf[DeadLetterOut]:
         found = await ulak.actions.dead_letters(
             error_code=error_code, reason=reason, after=cursor(after) or 0, limit=limit
         )
-        return DeadLetterPage(items=[letter_out(one) for one in found], next=following(found, limit))
+        return PageOf[DeadLetterOut](items=[letter_out(one) for one in found], next=following(found, limit))
 
     @router.get("/causes", summary="Dead letters by cause, the most frequent first")
-    async def causes(_: May) -> CausePage:
-        return CausePage(items=[CauseOut(**one) for one in await ulak.actions.causes()])
+    async def causes(_: May) -> PageOf[CauseOut]:
+        return PageOf[CauseOut](items=[CauseOut(**one) for one in await ulak.actions.causes()], next=None)
 
     @router.post(
         "/redrive",
@@ -222,19 +220,14 @@ class UnreadableOut(Snake):
     at: str
 
 
-class UnreadablePage(Snake):
-    items: list[UnreadableOut]
-    next: str | None
-
-
 def _unreadable(ulak: Ulak) -> APIRouter:
     router = APIRouter(prefix="/api/actions/unreadable", tags=["actions: dead letters"])
 
     @router.get("", summary="List messages of the bus that are not requests")
-    async def list_messages(_: May, after: PlaceFilter = None, limit: Limit = 50) -> UnreadablePage:
+    async def list_messages(_: May, after: PlaceFilter = None, limit: Limit = 50) -> PageOf[UnreadableOut]:
         found = await ulak.actions.unreadable(after=after, limit=limit)
         items = [UnreadableOut(**one._asdict() | {"id": one.id, "at": instant(one.at)}) for one in found]
-        return UnreadablePage(items=items, next=following(items, limit))
+        return PageOf[UnreadableOut](items=items, next=following(items, limit))
 
     @router.get("/{id}", summary="The bytes of one, as they came", response_class=Response, responses=BYTES)
     async def read(caller: May, id: Place) -> Response:  # noqa: A002

@@ -9,19 +9,16 @@ from ulak.app import Ulak
 from ulak.http.routes.actions_models import (
     After,
     ChannelOut,
-    ChannelPage,
     CodeIn,
     Document,
     Limit,
     May,
     Number,
     NumberFilter,
+    PageOf,
     ProfileOut,
-    ProfilePage,
     RouteOut,
-    RoutePage,
     UnreachableOut,
-    UnreachablePage,
     channel_out,
     following,
     profile_out,
@@ -39,15 +36,15 @@ def profiles_router(ulak: Ulak) -> APIRouter:
         return profile_out(await ulak.actions.directory.create_profile(body, who=caller.name))
 
     @router.get("", summary="List profiles")
-    async def list_profiles(_: May, after: After = 0, limit: Limit = 50) -> ProfilePage:
+    async def list_profiles(_: May, after: After = 0, limit: Limit = 50) -> PageOf[ProfileOut]:
         items = await ulak.actions.directory.profiles(after=after, limit=limit)
-        return ProfilePage(items=[profile_out(one) for one in items], next=following(items, limit))
+        return PageOf[ProfileOut](items=[profile_out(one) for one in items], next=following(items, limit))
 
     @router.get("/unreachable", summary="Profiles that plans lead to and that have no usable channel left")
-    async def unreachable(_: May, after: After = 0, limit: Limit = 50) -> UnreachablePage:
+    async def unreachable(_: May, after: After = 0, limit: Limit = 50) -> PageOf[UnreachableOut]:
         found = await ulak.actions.directory.unreachable(after=after, limit=limit)
         items = [UnreachableOut(recipient_profile_id=one, name=name) for one, name in found]
-        return UnreachablePage(items=items, next=following(items, limit, "recipient_profile_id"))
+        return PageOf[UnreachableOut](items=items, next=following(items, limit, "recipient_profile_id"))
 
     @router.get("/{identifier}", summary="One profile")
     async def read(_: May, identifier: Number) -> ProfileOut:
@@ -79,14 +76,14 @@ def channels_router(ulak: Ulak) -> APIRouter:
     @router.get("", summary="List channels")
     async def list_channels(
         caller: May, profile_id: NumberFilter = None, after: After = 0, limit: Limit = 50, reveal: Reveal = False
-    ) -> ChannelPage:
+    ) -> PageOf[ChannelOut]:
         """Targets are masked, unless they may be revealed and that is asked for; revealing is audited."""
         shown = may_reveal(caller, reveal=reveal)
         items = await ulak.actions.directory.channels(profile_id=profile_id, after=after, limit=limit)
         if shown and items:
             first, last = items[0].id, items[-1].id
             await ulak.actions.directory.note_revealed(f"channels {first} to {last}", who=caller.name)
-        return ChannelPage(items=[channel_out(one, reveal=shown) for one in items], next=following(items, limit))
+        return PageOf[ChannelOut](items=[channel_out(one, reveal=shown) for one in items], next=following(items, limit))
 
     @router.get("/{identifier}", summary="One channel")
     async def read(caller: May, identifier: Number, reveal: Reveal = False) -> ChannelOut:
@@ -131,9 +128,9 @@ def routes_router(ulak: Ulak) -> APIRouter:
     @router.get("", summary="List routes")
     async def list_routes(
         _: May, action_plan_id: NumberFilter = None, after: After = 0, limit: Limit = 50
-    ) -> RoutePage:
+    ) -> PageOf[RouteOut]:
         items = await ulak.actions.directory.routes(action_plan_id=action_plan_id, after=after, limit=limit)
-        return RoutePage(items=[route_out(one) for one in items], next=following(items, limit))
+        return PageOf[RouteOut](items=[route_out(one) for one in items], next=following(items, limit))
 
     @router.get("/{identifier}", summary="One route")
     async def read(_: May, identifier: Number) -> RouteOut:

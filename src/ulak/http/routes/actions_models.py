@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 from fastapi import Body, Depends, Path, Query
@@ -23,6 +23,7 @@ from ulak.actions.wire.request import MAX_LIMIT
 from ulak.http.caller import Needs
 from ulak.masking import HIDDEN, mask_recipient, mask_value
 
+T = TypeVar("T")
 May = Annotated[Caller, Depends(Needs("actions"))]
 Number = Annotated[int, Path(ge=1, le=MAX_NUMBER, description="Its id.", examples=[21])]
 NumberFilter = Annotated[int | None, Query(ge=1, le=MAX_NUMBER)]
@@ -35,6 +36,11 @@ class Snake(BaseModel):
     """Fields as the document spells them."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+
+class PageOf(Snake, Generic[T]):
+    items: list[T]
+    next: str | None = Field(description="Give it as `after` to get the next page; null at the end.")
 
 
 class ProfileOut(Snake):
@@ -132,36 +138,6 @@ class DeadLetterOut(Snake):
     rule_id: int | None
 
 
-class ProfilePage(Snake):
-    items: list[ProfileOut]
-    next: str | None = Field(description="Give it as `after` to get the next page; null at the end.")
-
-
-class ChannelPage(Snake):
-    items: list[ChannelOut]
-    next: str | None
-
-
-class RoutePage(Snake):
-    items: list[RouteOut]
-    next: str | None
-
-
-class PlanPage(Snake):
-    items: list[PlanOut]
-    next: str | None
-
-
-class RunPageOut(Snake):
-    items: list[RunOut]
-    next: str | None
-
-
-class DeadLetterPage(Snake):
-    items: list[DeadLetterOut]
-    next: str | None
-
-
 class CauseOut(Snake):
     error_code: str
     reason: str
@@ -170,19 +146,9 @@ class CauseOut(Snake):
     example: str = Field(description="The id of one of them.")
 
 
-class CausePage(Snake):
-    items: list[CauseOut]
-    next: str | None = None
-
-
 class UnreachableOut(Snake):
     recipient_profile_id: int
     name: str
-
-
-class UnreachablePage(Snake):
-    items: list[UnreachableOut]
-    next: str | None
 
 
 class DecisionOut(Snake):

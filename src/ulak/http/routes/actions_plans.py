@@ -15,8 +15,8 @@ from ulak.http.routes.actions_models import (
     May,
     Number,
     NumberFilter,
+    PageOf,
     PlanOut,
-    PlanPage,
     SimulationIn,
     Timeline,
     TimelineEntry,
@@ -58,19 +58,19 @@ def plans_router(ulak: Ulak) -> APIRouter:
         return plan_out(await ulak.actions.plans.create(body, who=caller.name))
 
     @router.get("", summary="List plans, each with its newest version")
-    async def list_plans(_: May, after: After = 0, limit: Limit = 50) -> PlanPage:
+    async def list_plans(_: May, after: After = 0, limit: Limit = 50) -> PageOf[PlanOut]:
         items = [plan_out(one) for one in await ulak.actions.plans.list(after=after, limit=limit)]
-        return PlanPage(items=items, next=following(items, limit))
+        return PageOf[PlanOut](items=items, next=following(items, limit))
 
     @router.post("/import", summary="Put all plans of a YAML file, or none", openapi_extra=_YAML_BODY)
-    async def import_yaml(caller: May, request: Request) -> PlanPage:
+    async def import_yaml(caller: May, request: Request) -> PageOf[PlanOut]:
         """A plan with an `id` gets a new version, or is made with it. An error names its line."""
         try:
             text = _text_of(await request.body())
         except (UnicodeDecodeError, msgspec.DecodeError):
             raise Invalid("the file is not UTF-8", fields=[("", "must be UTF-8")]) from None
         found = await ulak.actions.plans.import_yaml(text, who=caller.name)
-        return PlanPage(items=[plan_out(one) for one in found], next=None)
+        return PageOf[PlanOut](items=[plan_out(one) for one in found], next=None)
 
     @router.get("/export", summary="All plans as YAML", response_class=YamlResponse, responses={200: _YAML_FILE})
     async def export_yaml(_: May) -> YamlResponse:
