@@ -61,7 +61,13 @@ async def test_the_link_of_a_message_acknowledges_its_run_and_no_other_does(make
     assert (stopped["state"], stopped["ended_by"]) == ("acknowledged", "link")
 
 
-async def test_a_redrive_keeps_the_key_and_is_possible_again_after_the_next_failure(make, world, channel):
+async def test_a_redrive_keeps_the_key_and_is_possible_again_after_the_next_failure(make, world, channel, monkeypatch):
+    gate, handle = asyncio.Event(), channel.handle
+
+    async def handle_behind_the_gate(message):
+        await gate.wait()
+        return await handle(message)
+
     channel.answers = [Permanent("no", code="FCM_INVALID"), Permanent("no", code="FCM_INVALID"), Receipt("fcm:x")]
     async with make() as ulak:
         told = world(ulak)
@@ -70,9 +76,11 @@ async def test_a_redrive_keeps_the_key_and_is_possible_again_after_the_next_fail
         number = int(letter.id)
         await ulak.actions.redrive(number, dry_run=True)
         assert len(channel.messages) == 1
+        monkeypatch.setattr(channel, "handle", handle_behind_the_gate)
         await ulak.actions.redrive(number)
         with pytest.raises(NotFound):
             await ulak.actions.redrive(number)
+        gate.set()
         await drain(ulak)
         await ulak.actions.redrive(number)
         await drain(ulak)
