@@ -15,12 +15,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ulak.channels.channel import Message, Uncertain
+from ulak.channels.channel import Message, RecipientGone, Uncertain
 from ulak.channels.email import EmailChannel, EmailOptions
 from ulak.channels.letter import own_headers, parse_sender
 from ulak.channels.letter import write as write_letter
 from ulak.clock import ManualClock
-from ulak.errors import Misconfigured, Permanent, Transient
+from ulak.errors import Failure, Misconfigured, Permanent, Transient
 
 Channels = Callable[..., EmailChannel]
 
@@ -206,6 +206,29 @@ async def test_the_next_letter_goes_through_after_a_refusal_on_the_same_connecti
     await mailer.handle(write("eve@example.org"))
     assert server.letters[0].rcpt_tos == ["eve@example.org"]
     assert server.connections == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "gone"),
+    [
+        ("550 5.1.1 bad address", True),
+        ("550 5.2.1 switched off", True),
+        ("550 no such user here", True),
+        ("550 User unknown", True),
+        ("550 Requested action not taken: mailbox unavailable", True),
+        ("553 that address does not exist", True),
+        ("550 5.7.1 mailbox unavailable: you are on a list", False),
+        ("550 relay not permitted", False),
+        ("552 mailbox full", False),
+        ("450 mailbox unavailable", False),
+    ],
+)
+async def test_an_address_that_the_server_does_not_know_is_gone(mail_server, channel, write, reply, gone):
+    server = await mail_server()
+    server.replies["RCPT"] = reply
+    with pytest.raises(Failure) as caught:
+        await channel(server).handle(write())
+    assert isinstance(caught.value, RecipientGone) == gone
 
 
 async def test_a_refusal_does_not_repeat_the_recipient(mail_server, channel, write):

@@ -36,6 +36,13 @@ _LINE_START_DOT = re.compile(rb"(?m)^\.")
 _ABOUT_US = frozenset({530, 534, 535, 538})
 _REPLY_CHARS = 200
 _NOBODY = re.compile(r"5\.1\.(1|10)\b|5\.2\.1\b")  # RFC 3463: no such mailbox, null MX, mailbox disabled
+_SUBCODE = re.compile(r"\d\.\d+\.\d+\b")
+_NOBODY_IN_WORDS = re.compile(
+    r"\b(no such|unknown|invalid) (user|mailbox|recipient|address)\b"
+    r"|\b(user|mailbox|recipient|address) (is )?(unknown|not found|unavailable|disabled|inactive)\b"
+    r"|\b(does not|doesn't) exist\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +166,7 @@ def _refusal(error: SMTPResponseException, letter: Letter) -> Failure:
         )
     if isinstance(error, SMTPConnectResponseError | SMTPHeloError):
         return Transient(f"The mail server does not talk to us ({reply}).", code=code)
-    if isinstance(error, SMTPRecipientRefused) and _NOBODY.match(error.message):
+    if isinstance(error, SMTPRecipientRefused) and error.code >= 500 and _knows_nobody(error.message):
         return RecipientGone(
             f"The mail server knows nobody at this address: {reply}. Correct the recipient.", code=code
         )
@@ -170,6 +177,11 @@ def _refusal(error: SMTPResponseException, letter: Letter) -> Failure:
     # A 4xx about one recipient (greylisting, a full mailbox) says nothing about the next letter.
     about_one = isinstance(error, SMTPRecipientRefused)
     return (PutOff if about_one else Transient)(f"The mail server put us off: {reply}.", code=code)
+
+
+def _knows_nobody(said: str) -> bool:
+    """By its enhanced status code; only a server that sends none is judged by its words."""
+    return bool(_NOBODY.match(said) if _SUBCODE.match(said) else _NOBODY_IN_WORDS.search(said))
 
 
 def _shown(text: str, letter: Letter) -> str:
