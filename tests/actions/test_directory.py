@@ -61,7 +61,11 @@ async def test_every_wrong_field_is_named(make):
         ("whatsapp", "905551112233", True),
         ("push", "fcm-token:abc", True),
         ("push", "  ", False),
+        ("push", "https://updates.push.services.mozilla.com/wpush/v2/x", True),
+        ("push", "http://127.1/", False),
         ("slack", "C0123456", True),
+        ("slack", "https://hooks.slack.com/services/T1/B1/x", True),
+        ("slack", "https://u:p@hooks.slack.com/services/T1/B1/x", False),
     ],
 )
 def test_a_target_is_one_that_its_channel_could_reach(channel_type, target, fits):

@@ -22,9 +22,14 @@ def problem_with(notification_type: str | None, recipient: str | None) -> str | 
         return f"must have at most {MAX_RECIPIENT} characters and no control characters"
     if notification_type == "EMAIL" and not _is_address(recipient):
         return "must be one e-mail address for EMAIL, without a name or brackets"
-    if notification_type == "WEBHOOK" and not is_url(recipient):
-        return "must be an http or https URL for WEBHOOK, without a user name or password"
+    if _is_reached_by_url(notification_type, recipient) and not is_url(recipient):
+        return f"must be an http or https URL for {notification_type}, without a user name or password"
     return None
+
+
+def _is_reached_by_url(notification_type: str | None, recipient: str) -> bool:
+    """PUSH and SLACK have recipients without a URL too: tokens, channels and people."""
+    return notification_type == "WEBHOOK" or (notification_type in ("PUSH", "SLACK") and "://" in recipient)
 
 
 def _is_address(text: str) -> bool:
