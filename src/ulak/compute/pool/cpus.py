@@ -10,14 +10,8 @@ _CGROUP_ROOT = Path("/sys/fs/cgroup")
 
 
 def usable_cpus() -> int:
-    limits = [_affinity(), *filter(None, (_cgroup_v2(_CGROUP_ROOT), _cgroup_v1(_CGROUP_ROOT)))]
+    limits = [len(os.sched_getaffinity(0)), *filter(None, (_cgroup_v2(_CGROUP_ROOT), _cgroup_v1(_CGROUP_ROOT)))]
     return max(1, min(limits))
-
-
-def _affinity() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _cgroup_v2(root: Path) -> int | None:

@@ -13,7 +13,6 @@ import marshal
 import os
 import signal
 import socket
-import sys
 from collections.abc import Iterable, Sequence
 from multiprocessing import spawn
 from select import POLLIN, poll
@@ -159,10 +158,8 @@ def _signal_group(pid: int, number: int) -> None:
 
 
 def _die_with_parent(number: int) -> None:
-    """Ask the kernel for this signal when the parent *thread* ends. Only Linux can; elsewhere the pipe's end tells."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+    """Ask the kernel for this signal when the parent *thread* ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
 
 
 def _close_all(descriptors: Iterable[int]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-import tempfile
 
 _SLOT = struct.Struct("<Qd")  # task number (0: none), monotonic second of its start
 _PAGE = mmap.PAGESIZE
@@ -18,11 +17,7 @@ SLOTS = _PAGE // _SLOT.size
 
 def page_file() -> int:
     """A file without a name, one page long; the descriptor is the caller's."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("ulak-marks")
-    else:
-        descriptor, name = tempfile.mkstemp(prefix="ulak-marks")
-        os.unlink(name)
+    descriptor = os.memfd_create("ulak-marks")
     os.ftruncate(descriptor, _PAGE)
     return descriptor
 

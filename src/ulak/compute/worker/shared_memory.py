@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import tempfile
 import weakref
 from collections.abc import Callable
 from functools import cache
@@ -129,11 +128,7 @@ class SegmentPool:
 
 
 def new_segment(pool: SegmentPool | None = None) -> Segment:
-    if hasattr(os, "memfd_create"):
-        return Segment(os.memfd_create("ulak-data"), pool)
-    descriptor, path = tempfile.mkstemp(prefix="ulak-data")
-    os.unlink(path)
-    return Segment(descriptor, pool)
+    return Segment(os.memfd_create("ulak-data"), pool)
 
 
 def _unmap(address: int, size: int, _loan: Loan | None) -> None:
