@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 from ulak.compute.jobs import KINDS, MAX_RETRIES, Runs
@@ -12,7 +11,6 @@ from ulak.compute.service import Compute
 from ulak.settings import Compute as Section
 from ulak.spine.handler import Handler
 from ulak.spine.room import Host, Room
-from ulak.spine.telemetry import GaugePoint
 
 # Tasks with the engine for each place where one can run: the second hides the way through the store.
 AHEAD = 2
@@ -23,10 +21,6 @@ def compute_room(host: Host) -> Room[Compute]:
     service = Compute(section, host)
     runs = Runs(service.engine, section.timeout_seconds)
 
-    def gauges() -> Iterator[GaugePoint]:
-        for name, text, labels, value in service.gauges():
-            yield GaugePoint(f"ulak_{name}", text, labels, value)
-
     return Room(
         "compute",
         service,
@@ -34,7 +28,7 @@ def compute_room(host: Host) -> Room[Compute]:
         lanes={"process": ProcessLane(service.engine, service.close)},
         ports={"run": service.run},
         prunes={"compute_task": partial(prune, keep_millis=_kept_millis(host))},
-        gauges=gauges,
+        gauges=service.gauges,
     )
 
 

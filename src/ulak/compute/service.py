@@ -9,7 +9,7 @@ from uuid import UUID
 from ulak.compute.endings import TaskEnd, read_cause
 from ulak.compute.engine.backend import Backend
 from ulak.compute.engine.engine import Engine
-from ulak.compute.engine.gauges import GaugePoint, points
+from ulak.compute.engine.gauges import points
 from ulak.compute.engine.options import EngineOptions
 from ulak.compute.errors import Expired
 from ulak.compute.jobs import KINDS, MAX_RETRIES
@@ -23,6 +23,7 @@ from ulak.ids import made_at
 from ulak.settings import Compute as Section
 from ulak.spine.job import NewJob, OnUncertain, Priority, Record
 from ulak.spine.room import Host
+from ulak.spine.telemetry import GaugePoint
 from ulak.spine.units.cancel import CANCEL
 from ulak.spine.units.records import STATUSES, page_of_records
 from ulak.spine.validate import to_json, to_rows

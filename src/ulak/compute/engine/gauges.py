@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-# name (without `ulak_`), help, labels, value
-GaugePoint = tuple[str, str, dict[str, str], float]
+from ulak.spine.telemetry import GaugePoint
 
 GAUGES = {
     "compute_worker_in_flight": "Tasks given to a worker and not back yet.",
@@ -60,4 +59,4 @@ def points(metrics: dict[str, dict[str, Any]]) -> Iterator[GaugePoint]:
 
 
 def _point(name: str, value: float, labels: dict[str, str] | None = None) -> GaugePoint:
-    return name, GAUGES[name], labels or {}, float(value)
+    return GaugePoint(f"ulak_{name}", GAUGES[name], labels or {}, float(value))

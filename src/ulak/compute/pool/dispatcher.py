@@ -27,7 +27,7 @@ from ulak.compute.pool.fleet import Fleet
 from ulak.compute.pool.listener import HANGUP, WRITABLE, Listener
 from ulak.compute.pool.queues import Queues
 from ulak.compute.pool.reports import Reports
-from ulak.compute.pool.supervisor import Supervisor, cause_of
+from ulak.compute.pool.supervisor import Supervisor, fate_of
 from ulak.compute.pool.timetable import Timetable
 from ulak.compute.pool.worker_handle import WorkerHandle
 
@@ -179,14 +179,14 @@ class Dispatcher:
         with self.lock:
             if news is None:
                 self._lose_forkserver(finished)
-            for verb, who, detail in news or ():
-                self._note(verb, who, detail, finished)
+            for verb, number, detail in news or ():
+                self._note(verb, number, detail, finished)
 
-    def _note(self, verb: str, who: int, detail: Any, finished: Finished) -> None:
+    def _note(self, verb: str, number: int, detail: Any, finished: Finished) -> None:
         if verb == "born":
-            self.supervisor.note_born(who, detail)
+            self.supervisor.note_born(number, detail)
             return
-        worker = self.fleet.find_token(who) if verb == "unborn" else self.fleet.find(who)
+        worker = self.fleet.find_token(number) if verb == "unborn" else self.fleet.find(number)
         if worker is None:
             return
         if verb == "stopped":
@@ -194,7 +194,7 @@ class Dispatcher:
         elif verb == "continued":
             self.supervisor.note_continued(worker)
         else:
-            cause = f"could not be started: {detail}" if verb == "unborn" else cause_of(detail)
+            cause = f"could not be started: {detail}" if verb == "unborn" else fate_of(detail)
             self._reports.take_rest(worker, finished)
             self.supervisor.bury(worker, cause, finished)
 

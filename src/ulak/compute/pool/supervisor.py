@@ -15,6 +15,7 @@ from ulak.compute.model import TaskStatus
 from ulak.compute.pool.fleet import Fleet
 from ulak.compute.pool.queues import Queues
 from ulak.compute.pool.timetable import Timetable
+from ulak.compute.pool.usage import usage_of
 from ulak.compute.pool.worker_handle import WorkerHandle
 
 _RECHECK_SECONDS = 0.02
@@ -164,21 +165,13 @@ class Supervisor:
         age, weight = self._options.recycle_seconds, self._options.recycle_bytes
         if age is not None and monotonic() - worker.born_at > age:
             return True
-        return weight is not None and worker.pid is not None and _resident_bytes(worker.pid) > weight
+        return weight is not None and (usage_of(worker.pid)["memory_bytes"] or 0) > weight
 
 
-def cause_of(status: int) -> str:
+def fate_of(status: int) -> str:
     """A worker's wait status in words."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         hint = " (out of memory, perhaps)" if number == signal.SIGKILL else ""
         return f"was killed by {signal.Signals(number).name}{hint}"
     return f"exited with code {os.waitstatus_to_exitcode(status)}"
-
-
-def _resident_bytes(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as statm:
-            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError):
-        return 0

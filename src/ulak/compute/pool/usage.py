@@ -1,4 +1,4 @@
-"""The usage of a process of ours, as Linux reports it; elsewhere nothing is known."""
+"""The usage of a process of ours, as Linux reports it."""
 
 from __future__ import annotations
 
