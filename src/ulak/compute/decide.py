@@ -1,4 +1,4 @@
-"""Pure decisions of the dispatcher: who gets how much, how far ahead to send, who is charged for a death."""
+"""Pure decisions of the dispatcher: each worker's share, how far ahead to send, which task pays for a death."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
-_AHEAD_SECONDS = 0.002  # work sent ahead hides the pipe's latency; more would only wait behind a slow task
+# Work sent ahead hides the pipe's latency; more would only wait behind a slow task.
+_AHEAD_SECONDS = 0.002
 _MAX_AHEAD = 512
-_ONE_AHEAD_SECONDS = (
-    0.02  # up to this pace one is sent ahead: a worker that must ask first idles for half a millisecond
-)
-_SILENCE_SECONDS = 0.005  # a worker with work sent ahead that says nothing for longer is suspicious, ...
-_SILENT_PACES = 2.5  # ... unless this is no more than what its tasks take
-_IDLE_SECONDS = (
-    0.001  # a colleague that is idle for longer gets nothing from the queue: it could do what was sent ahead
-)
+# Up to this pace one task is sent ahead: a worker that must ask first idles for half a millisecond.
+_ONE_AHEAD_SECONDS = 0.02
+# A worker with work sent ahead is suspicious when it is silent for longer than this and than its tasks usually take.
+_SILENCE_SECONDS = 0.005
+_SILENT_PACES = 2.5
+# A worker that is idle for longer gets nothing from the queue: it could do what another was sent ahead.
+_IDLE_SECONDS = 0.001
 
 
 class Loaded(Protocol):

@@ -80,7 +80,7 @@ class Future(StdFuture[Value]):
         return super().result(timeout)
 
     def _park(self, timeout: float | None) -> bool:
-        """Wait on a bare lock, True when it is over; False for who finds another's lock there."""
+        """Wait on a bare lock; True when it is over, False when another thread waits so already."""
         lock = allocate_lock()
         lock.acquire()
         if self.__dict__.setdefault("_parked", lock) is not lock:
@@ -110,7 +110,7 @@ class Future(StdFuture[Value]):
         return cancelled
 
     def set_cancelled(self) -> None:
-        """Become cancelled and tell whoever waits; the engine has already let go of the task."""
+        """Become cancelled and wake every waiter; the engine has already let go of the task."""
         with self._condition:
             self._state = CANCELLED
             self._condition.notify_all()

@@ -170,7 +170,7 @@ def unchunk(function: Callable[..., Any], chunks: list[Future], timeout: float |
 
 
 def _shown(values: Iterator[Any], total: int | None, label: str) -> Iterator[Any]:
-    from rich.progress import Progress  # only who wants a bar pays for it
+    from rich.progress import Progress  # slow to import, and most calls show no bar
 
     with Progress() as bar:
         row = bar.add_task(label, total=total)

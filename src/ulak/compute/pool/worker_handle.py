@@ -84,10 +84,9 @@ class WorkerHandle:
 
     @property
     def free(self) -> int:
+        # With a number pulled it may have to be ended yet, and what it got meanwhile would come back late.
         if self.retiring or self.alone or self._unsent or self.pulled or self.stopped_at is not None:
-            return (
-                0  # with a number pulled: it may have to be ended yet, and what it got meanwhile would come back late
-            )
+            return 0
         return min(self.limit - len(self.inflight), self._quota - self.given)
 
     @property

@@ -169,7 +169,7 @@ def _close_all(descriptors: Iterable[int]) -> None:
 
 
 def _prepare(preparation: dict[str, Any]) -> dict[str, Any]:
-    """Stand where the engine stands (directory, path, arguments); its main module is left to who needs it."""
+    """Stand where the engine stands (directory, path, arguments); its main module is left to the task that needs it."""
     main_module = {key: preparation.pop(key) for key in list(preparation) if key.startswith("init_main")}
     spawn.prepare(preparation)
     return main_module

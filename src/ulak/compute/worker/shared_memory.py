@@ -1,6 +1,6 @@
 """Anonymous shared memory: files without a name, gone with the last process that has them open or mapped.
 
-So nothing is left behind by a SIGKILL, whoever it hits.
+So a SIGKILL of any process leaves nothing behind.
 """
 
 from __future__ import annotations
