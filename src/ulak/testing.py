@@ -14,7 +14,7 @@ from ulak.channels.channel import Channel, Message, Receipt
 from ulak.clock import ManualClock
 from ulak.errors import Permanent
 from ulak.spine.job import Record
-from ulak.spine.jobs import MOST
+from ulak.spine.jobs import MAX_LISTED
 
 __all__ = ["ManualClock", "advance", "assert_enqueued", "check_channel", "check_source", "drain", "enqueued"]
 
@@ -90,10 +90,10 @@ async def advance(ulak: Ulak, seconds: float) -> None:
 async def enqueued(ulak: Ulak, kind: str) -> list[Record]:
     """Live jobs of a kind, oldest first."""
     found: list[Record] = []
-    page = await ulak.jobs.list(kind=kind, limit=MOST)
+    page = await ulak.jobs.list(kind=kind, limit=MAX_LISTED)
     while page:  # finished ones stand between them, however many
         found += [record for record in page if record.settled_at is None]
-        page = await ulak.jobs.list(kind=kind, before=page[-1].id, limit=MOST)
+        page = await ulak.jobs.list(kind=kind, before=page[-1].id, limit=MAX_LISTED)
     return found[::-1]
 
 

@@ -137,7 +137,7 @@ def forget_mending(tx: Tx, identifier: int) -> None:
 
 
 def redrive_letters(tx: Tx, who: str, identifiers: Sequence[int]) -> list[int]:
-    """Back to work under their old ids, so with the same idempotency keys; answers those that went."""
+    """Back to work under their old ids, so with the same idempotency keys; return those that went."""
     steps = {row[4]: ActionStep(*row) for row in tx.rows(sql.find_steps_by_job, jobs=list(identifiers))}
     went = dead_letters.redrive(tx, [job for job in identifiers if job in steps])
     for job in went:

@@ -29,7 +29,7 @@ _KNOWN = {code: known for known, (_, code) in TABLE.items() if issubclass(known,
 
 
 class Carrier(Protocol):
-    """Brings a request to the application; answers status and body."""
+    """Brings a request to the application; returns status and body."""
 
     async def __call__(self, method: str, target: str, body: bytes | None) -> tuple[int, bytes]: ...
 

@@ -28,7 +28,7 @@ _LEFT_BY_OPENING = (".lock", ".ballast", "-wal", "-shm")
 
 
 def restore_store(settings: Settings, backup: Path, *, replace: bool) -> int:
-    """Answers how many jobs are held."""
+    """Put the backup in place of the store; return how many jobs are held."""
     database = file_of(settings.store)
     if database is None:
         raise Misconfigured(

@@ -86,5 +86,5 @@ def prune(tx: Tx, keep_millis: int) -> int:
 
 
 def mark_read(tx: Tx, recipient: str, identifier: int | None) -> int:
-    """One item, or all of them; answers how many were unread before."""
+    """One item, or all of them; return how many were unread before."""
     return tx.execute(sql.mark_read, recipient=recipient, id=identifier, now=tx.now)

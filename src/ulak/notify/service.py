@@ -94,7 +94,7 @@ class Notify:
         idempotency_key: str | None = None,
         wait_seconds: float | None = None,
     ) -> UUID:
-        """Accept a notification durably; answers its id.
+        """Accept a notification durably; return its id.
 
         At a bound it waits as `notify.admission` says, or up to `wait_seconds`: 0 is refused at once, infinite waits.
         """

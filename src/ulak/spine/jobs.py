@@ -25,7 +25,7 @@ sql = Queries(__package__)
 Ids = list[int]
 Events = list[EventRecord]
 
-MOST = 1000
+MAX_LISTED = 1000
 MAX_ID = (1 << 63) - 1
 
 
@@ -110,7 +110,7 @@ class Jobs:
         if status is not None and status not in STATUSES:
             names = ", ".join(STATUSES)
             raise Invalid(f"no status {status!r}; there are: {names}", fields=[("status", f"must be one of {names}")])
-        _check_limit(limit, MOST)
+        _check_limit(limit, MAX_LISTED)
         _check_text("kind", kind)
         _check_text("key", key)
         _check_cursor("before", before or 0)

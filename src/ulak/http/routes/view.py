@@ -17,10 +17,9 @@ from ulak.errors import NotFound
 from ulak.masking import mask_text, mask_value
 from ulak.spine.event import EventRecord
 from ulak.spine.job import Entry, Record
+from ulak.spine.jobs import MAX_ID
 from ulak.spine.trace import trace_id_of
 from ulak.spine.units import audit
-
-_LARGEST_ID = (1 << 63) - 1
 
 # 63-bit numbers do not survive JavaScript, so ids travel as text.
 Id = Annotated[str, Path(pattern=r"^[0-9]{1,19}$", description="The job's id.", examples=["869712345678901248"])]
@@ -113,13 +112,13 @@ class EventView(View):
 def number(identifier: str, what: str = "job") -> int:
     """An id from the wire. One that is too large was never ours."""
     found = int(identifier)
-    if found > _LARGEST_ID:
+    if found > MAX_ID:
         raise NotFound(f"no {what} {identifier}")
     return found
 
 
 def cursor(text: str | None) -> int | None:
-    return None if text is None else min(int(text), _LARGEST_ID)
+    return None if text is None else min(int(text), MAX_ID)
 
 
 def may_reveal(caller: Caller, *, reveal: bool) -> bool:

@@ -136,7 +136,7 @@ def redrive(tx: Tx, ids: list[int]) -> list[int]:
 
 
 def _put_back(tx: Tx, letter: _Letter) -> bool:
-    """Answer whether it went: a letter whose unique key another job has by now stays where it is."""
+    """Return whether it went: a letter whose unique key another job has by now stays where it is."""
     if letter.unique_key is not None and tx.rows(sql.find_unique, kind=letter.kind, keys=[letter.unique_key]):
         return False
     insert_owed(tx, [letter.to_row(tx.now)])
