@@ -357,7 +357,7 @@ async def test_a_held_snapshot_is_filtered_and_rejected(console):
     assert sync.verdict == "quarantined", sync
     path = f"changes/companies/{sync.sync_id}"
     await show(console, f"{path}?change=removed")
-    assert "None of the changes" in await tab.value("document.querySelector('main').innerText")
+    assert "No change in the preview matches" in await tab.value("document.querySelector('main').innerText")
     await show(console, path)
     await tab.value("document.querySelector('input[name=contains]').value = '1000000007'")
     fetches = "performance.getEntriesByType('resource').filter((one) => one.initiatorType === 'fetch').length"

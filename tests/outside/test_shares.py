@@ -100,6 +100,7 @@ async def test_destinations_that_fill_one_after_another_park_half_of_what_is_fre
 
 @pytest.mark.postgres
 async def test_of_two_servers_each_exceeds_a_share_by_no_more_than_the_other_accepts_in_a_second(tmp_path):
+    capacity = 4 * CAPACITY  # half of it is far more than both accept in a second
     accepted: list[list[float]] = [[], []]
 
     async def send(server, mine: list[float], url: str) -> None:
@@ -113,12 +114,12 @@ async def test_of_two_servers_each_exceeds_a_share_by_no_more_than_the_other_acc
             servers = []
             for name in ("one", "two"):
                 (tmp_path / name).mkdir()
-                setting = {"spine.capacity": CAPACITY}
+                setting = {"spine.capacity": capacity}
                 servers.append(await stack.enter_async_context(served(store, tmp_path / name, **setting)))
             await asyncio.gather(
                 *(
                     send(server, mine, url)
-                    for _ in range(CAPACITY)
+                    for _ in range(capacity // 2)
                     for server, mine in zip(servers, accepted, strict=True)
                 )
             )
@@ -126,8 +127,7 @@ async def test_of_two_servers_each_exceeds_a_share_by_no_more_than_the_other_acc
             assert (await servers[0].post(AT_ONCE, **webhook(other)))[0] == 202
     (parked,) = filled.parked.values()
     overshoot = max(in_a_second(sorted(mine)) for mine in accepted)
-    assert filled.free > 0
-    assert parked <= CAPACITY // 2 + overshoot
+    assert parked <= capacity // 2 + overshoot
 
 
 def in_a_second(instants: list[float]) -> int:
